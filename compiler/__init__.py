@@ -1,0 +1,1 @@
+"""The compiler: StableHLO in, optimised HLO, machine code out, every step recorded."""

@@ -1,0 +1,1 @@
+"""Facts about programs that passes and reports share."""

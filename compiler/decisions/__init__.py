@@ -1,0 +1,1 @@
+"""Choices laid open: kinds of decisions, the log, overrides."""

@@ -1,0 +1,182 @@
+"""The editor's private, mutable image of one computation: instructions, users, places of new ones, freezing.
+
+Kept apart from the editor so that the book-keeping of users and order is in one place. Nothing but the editor
+writes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from compiler.ir.order import is_topological, topological
+from compiler.ir.program import Computation, Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of a rewrite: an instruction before and after, or a change of a computation as a whole.
+
+    `root` is (old, new); `order` is (old, new); a computation added or removed stands in `computation_after` or
+    `computation_before`.
+    """
+
+    computation: str
+    name: str
+    before: Instruction | None
+    after: Instruction | None
+    root: tuple[str, str] | None = None
+    order: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    computation_before: Computation | None = None
+    computation_after: Computation | None = None
+
+
+def lineage_of(name: str) -> str:
+    """The number a name descends from: `multiply.17.2` -> `17`; `0` when it has none."""
+    for part in name.split(".")[1:]:
+        if part.isdigit():
+            return part
+    return "0"
+
+
+class WorkingComputation:
+    """See the module's docstring. `instructions` may be read freely; its order is not the program's order."""
+
+    def __init__(self, frozen: Computation) -> None:
+        self.name = frozen.name
+        self.instructions: dict[str, Instruction] = dict(frozen.instructions)
+        self.root = frozen.root
+        self.dirty = False
+        self._frozen = frozen
+        self._order_stale = False
+        self._placed: dict[str, list[str]] = {}
+        self._users: dict[str, dict[str, None]] | None = None
+
+    # ---- users ---------------------------------------------------------------------------------------------------
+
+    def _user_map(self) -> dict[str, dict[str, None]]:
+        if self._users is None:
+            users: dict[str, dict[str, None]] = {name: {} for name in self.instructions}
+            for instruction in self.instructions.values():
+                for operand in instruction.operands:
+                    users[operand][instruction.name] = None
+            self._users = users
+        return self._users
+
+    def users(self, name: str) -> Iterable[str]:
+        """Names of the readers of a value."""
+        return self._user_map().get(name, {})
+
+    def has_users(self, name: str) -> bool:
+        """True when anything reads the value."""
+        return bool(self._user_map().get(name))
+
+    # ---- changes -------------------------------------------------------------------------------------------------
+
+    def put(self, name: str, new: Instruction | None, anchor: str | None = None) -> Instruction | None:
+        """Stores, replaces or (None) removes an instruction, and returns what was there."""
+        old = self.instructions.get(name)
+        self._relink(name, old, new)
+        if new is None:
+            del self.instructions[name]
+        else:
+            if old is None:
+                place = anchor if anchor is not None else self.root
+                self._placed.setdefault(place, []).append(name)
+            self.instructions[name] = new
+        self.dirty = self._order_stale = True
+        return old
+
+    def restore(self, name: str, old: Instruction | None) -> None:
+        """Undoes `put`."""
+        self._relink(name, self.instructions.get(name), old)
+        if old is None:
+            del self.instructions[name]
+            for names in self._placed.values():
+                if names and names[-1] == name:
+                    names.pop()
+                    break
+        else:
+            self.instructions[name] = old
+        self.dirty = self._order_stale = True
+
+    def _relink(self, name: str, old: Instruction | None, new: Instruction | None) -> None:
+        users = self._user_map()
+        if new is not None and any(operand not in users for operand in new.operands):
+            missing = next(operand for operand in new.operands if operand not in users)
+            raise KeyError(f"{name} reads {missing}, which is not in {self.name}")
+        if old is not None:
+            for operand in old.operands:
+                users[operand].pop(name, None)
+        if new is None:
+            users.pop(name, None)
+            return
+        users.setdefault(name, {})
+        for operand in new.operands:
+            users[operand][name] = None
+
+    def set_root(self, name: str) -> None:
+        """Changes the result."""
+        self.root = name
+        self.dirty = self._order_stale = True
+
+    def reorder(self, order: list[str]) -> None:
+        """Takes a whole new order."""
+        if len(order) != len(self.instructions) or set(order) != self.instructions.keys():
+            raise ValueError(f"not a permutation of {self.name}'s instructions")
+        self.instructions = {name: self.instructions[name] for name in order}
+        self._frozen = Computation(
+            self.name, MappingProxyType(dict(self.instructions)), self.root, self._parameters()
+        )
+        self._placed = {}
+        self.dirty, self._order_stale = True, False
+
+    # ---- freezing ------------------------------------------------------------------------------------------------
+
+    def freeze(self) -> Computation:
+        """The computation as a value, operands before users; the old object when nothing differs."""
+        if not self._order_stale:
+            return self._frozen
+        ordered = self._ordered()
+        if not is_topological(ordered):
+            ordered = topological(ordered)
+        same = self.root == self._frozen.root and len(ordered) == len(self._frozen.instructions)
+        if same and all(a is b for a, b in zip(ordered.values(), self._frozen, strict=True)):
+            self.dirty = False
+        else:
+            self._frozen = Computation(self.name, MappingProxyType(ordered), self.root, self._parameters())
+            self.instructions = dict(ordered)
+        self._placed = {}
+        self._order_stale = False
+        return self._frozen
+
+    def names(self) -> tuple[str, ...]:
+        """Names in program order, operands first, as of now."""
+        return tuple(self.freeze().instructions)
+
+    def _parameters(self) -> tuple[str, ...]:
+        found = {i.attributes["index"]: i.name for i in self.instructions.values() if i.opcode == "parameter"}
+        return tuple(found[index] for index in sorted(found))
+
+    def _ordered(self) -> dict[str, Instruction]:
+        ordered: dict[str, Instruction] = {}
+        placed, live = self._placed, self.instructions
+
+        def emit(name: str) -> None:
+            stack = [(name, False)]
+            while stack:
+                current, ready = stack.pop()
+                if ready or current not in placed:
+                    if current in live:
+                        ordered[current] = live[current]
+                    continue
+                stack.append((current, True))
+                stack.extend((extra, False) for extra in reversed(placed[current]))
+
+        for name in self._frozen.instructions:
+            emit(name)
+        if len(ordered) != len(live):
+            for name, instruction in live.items():
+                ordered.setdefault(name, instruction)
+        return ordered
