@@ -1,1 +1,1 @@
-"""Targets: what turns kernels into something that runs."""
+"""Backends behind one hook protocol."""
