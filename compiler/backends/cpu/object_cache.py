@@ -68,9 +68,7 @@ class ObjectCache:
         return contents
 
     def put(self, key: str, contents: bytes) -> None:
-        """Stores `contents`; a disk that is full or read-only is no error, the entry is then just not
-        kept.
-        """
+        """Stores `contents`; on a disk that is full or read-only the entry is just not kept."""
         with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=self._directory, prefix=".", suffix=".part")

@@ -1,10 +1,9 @@
 """Writes one LLVM function as text.
 
 Every emitter of the CPU backend (loops, contractions, runtime, vector mathematics) writes through this
-builder. Values are plain
-strings: an SSA name (``%sum.12``) or a constant (``5``); types are strings too (``<16 x float>``). Nothing
-    is parsed or checked here, which is what makes emission cheap; LLVM's own parser reports a mistake
-    together with the line (see ``jit``).
+builder. Values are plain strings: an SSA name (``%sum.12``) or a constant (``5``); types are strings too
+(``<16 x float>``). Nothing is parsed or checked here, which is what makes emission cheap; LLVM's own
+parser reports a mistake together with the line (see ``jit``).
 
 Integer helpers (`add`, `mul`, …) work on ``i64`` and fold constants, so callers may pass sizes and strides
 that are known and ones that are not in the same way.
@@ -29,9 +28,7 @@ _TYPE_NAMES = {
 
 
 def llvm_type(element: str, lanes: int = 1) -> str:
-    """The LLVM type of an element type (``f32``, ``i8``, ``ui16``…), as a vector when `lanes` is more than
-    one.
-    """
+    """The LLVM type of an element type (``f32``, ``ui16``…); a vector when `lanes` is more than one."""
     scalar = _TYPE_NAMES.get(element) or element.removeprefix("u")
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
@@ -353,7 +350,5 @@ class TextBuilder:
 
 
 def assemble_module(functions: Iterable[str], declarations: Iterable[str] = (), header: str = "") -> str:
-    """The text of a module: header (triple, globals), declarations once each, definitions in the order
-    given.
-    """
+    """The text of a module: header (triple, globals), declarations once each, then the definitions."""
     return "\n".join([header, *sorted(set(declarations)), "", *functions])

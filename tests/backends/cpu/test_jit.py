@@ -54,9 +54,13 @@ def test_a_parse_error_shows_its_line(target: Target) -> None:
 
 
 def test_invalid_ir_is_refused(target: Target) -> None:
-    twice = "define i64 @f(i1 %c) {\n  br i1 %c, label %a, label %b\na:\n  %x = add i64 1, 1\n  br label
-    %b\nb:\n  ret i64 %x\n}\n" with pytest.raises(CodeGenerationError, match="does not dominate"):
-        ModuleCompiler(target).object_code(twice)
+    undominated = (
+        "define i64 @f(i1 %c) {\n  br i1 %c, label %a, label %b\n"
+        "a:\n  %x = add i64 1, 1\n  br label %b\n"
+        "b:\n  ret i64 %x\n}\n"
+    )
+    with pytest.raises(CodeGenerationError, match="does not dominate"):
+        ModuleCompiler(target).object_code(undominated)
 
 
 def test_a_missing_symbol_is_an_error(target: Target) -> None:
