@@ -262,7 +262,7 @@ class Editor:
             result = self.semantics.infer(opcode, types, attributes, [self.computation(c) for c in called])
         name = self._fresh(hint or opcode, edit.root)
         made = Instruction(name, opcode, result, operands, attributes, called, location or edit.location)
-        anchor = before or (edit.root if target == edit.computation else None)
+        anchor = before if before is not None else edit.root if target == edit.computation else None
         self._store(target, name, made, anchor)
         return name
 
