@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from compiler.analysis.aliasing import may_share
 from compiler.analysis.plan import ValueKey
 from compiler.analysis.values import ALIASES, CONTROL, Values, leaves
 from compiler.ir.editor import Edit, Editor
 from compiler.ir.program import Attributes, Computation, Instruction
 from compiler.ir.rewrite import Rule
 from compiler.ir.types import TupleType, Type
-from compiler.analysis.aliasing import may_share
 from compiler.passes.base import Option, PassContext
 
 INTO_LOOP = Rule("copy-loop-init", "a loop's buffer must not be another value's")
@@ -171,9 +171,9 @@ def _in_place(values: Values, computation: str, instruction: Instruction, buffer
     owner = values.module.computations[computation]
     for index, operand in enumerate(instruction.operands):
         for path, _ in leaves(owner.instructions[operand].type):
-            if values.source(computation, operand, path) == buffer:
-                if path or not may_share(values.module, instruction, index):
-                    return False
+            reads = values.source(computation, operand, path) == buffer
+            if reads and (path or not may_share(values.module, instruction, index)):
+                return False
     return True
 
 
