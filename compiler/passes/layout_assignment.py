@@ -23,6 +23,20 @@ STRIDED_READERS = frozenset({"dot_general"})
 """Operations that read any strides at full speed."""
 
 
+class ReshapeToBitcast:
+    """Turns reshapes that no fusion took in into names for the same memory."""
+
+    name = "reshape-to-bitcast"
+    options: tuple[Option, ...] = ()
+
+    def run(self, editor: Editor, context: PassContext) -> None:
+        """Runs after fusion, in every computation that runs as it stands."""
+        for name in run_computations(editor):
+            for instruction in list(editor.computation(name)):
+                if instruction.opcode == "reshape":
+                    _reshape(editor, name, editor.get(name, instruction.name))
+
+
 class LayoutAssignment:
     """See the module's docstring."""
 
@@ -35,8 +49,6 @@ class LayoutAssignment:
             for instruction in list(editor.computation(name)):
                 if instruction.opcode == "transpose":
                     self._transpose(editor, context, name, instruction)
-                elif instruction.opcode == "reshape":
-                    _reshape(editor, name, editor.get(name, instruction.name))
 
     def _transpose(self, editor: Editor, context: PassContext, name: str, instruction: Instruction) -> None:
         operand = editor.get(name, instruction.operands[0])
