@@ -40,6 +40,12 @@ def _constant(value: Value) -> int | None:
     return int(value) if text.isdigit() else None
 
 
+def _suffix(scalar: str, lanes: int) -> str:
+    """How an overloaded intrinsic spells a vector type: ``v16f32``."""
+    short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(scalar, scalar)
+    return f"v{lanes}{short}" if lanes > 1 else short
+
+
 @dataclass(slots=True)
 class CarriedLoop:
     """A counted loop with values carried from one iteration to the next.
@@ -275,6 +281,21 @@ class TextBuilder:
         numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
         limit = self.splat("i64", count, lanes)
         return self.op(f"icmp slt <{lanes} x i64> <{numbers}>, {limit}", "mask")
+
+    def masked_load(
+        self, element: str, lanes: int, pointer: str, mask: str, align: int, hint: str = "x"
+    ) -> str:
+        """Loads the lanes of scalar type `element` where `mask` is true; the others are zero and untouched."""
+        vector, name = f"<{lanes} x {element}>", f"llvm.masked.load.{_suffix(element, lanes)}.p0"
+        self.declare(f"declare {vector} @{name}(ptr, <{lanes} x i1>, {vector})")
+        masked = f"<{lanes} x i1> {mask}, {vector} zeroinitializer"
+        return self.op(f"call {vector} @{name}(ptr align {align} {pointer}, {masked})", hint)
+
+    def masked_store(self, element: str, lanes: int, value: str, pointer: str, mask: str, align: int) -> None:
+        """Stores the lanes of scalar type `element` that `mask` holds true."""
+        vector, name = f"<{lanes} x {element}>", f"llvm.masked.store.{_suffix(element, lanes)}.p0"
+        self.declare(f"declare void @{name}({vector}, ptr, <{lanes} x i1>)")
+        self.emit(f"call void @{name}({vector} {value}, ptr align {align} {pointer}, <{lanes} x i1> {mask})")
 
     # Control flow
 

@@ -1,0 +1,193 @@
+"""The innermost loops of a matrix product: one tile of the output, held in registers.
+
+A microkernel multiplies `rows` rows of the left operand with `vectors` vectors' worth of columns of the
+right one. The length of the sums and all strides arrive at run time, so few of them serve all products of a
+module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.backends.cpu.contraction.conversion import narrow, storage_type
+from compiler.backends.cpu.contraction.epilogue import EpilogueEmitter, TileVector
+from compiler.backends.cpu.contraction.spec import ELEMENT_BYTES
+from compiler.backends.cpu.kernel_code import SharedFunction
+from compiler.backends.cpu.target import Target
+from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
+
+_ROWS_PER_POINTER = 3
+_UNROLL = 2
+
+PARAMETERS = (
+    ("ptr", "lhs"),
+    ("i64", "lhs_stride"),
+    ("ptr", "rhs"),
+    ("i64", "rhs_stride"),
+    ("i64", "k"),
+    ("ptr", "out"),
+    ("i64", "out_stride"),
+    ("i64", "columns"),
+    ("ptr", "buffers"),
+    ("i64", "batch"),
+    ("i64", "row"),
+    ("i64", "column"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Microkernel:
+    """Which microkernel.
+
+    Attributes:
+        element: the type of operands and sums, ``f32`` or ``f64``.
+        out: the element type of the output.
+        rows: rows of the tile.
+        vectors: vectors in a row of the tile.
+        lanes: elements in a vector.
+        masked: whether the last vector may stick out of the output (``%columns`` says how far it is in use).
+        rhs_masked: whether nothing may be read of the right operand beyond ``%columns``.
+    """
+
+    element: str
+    out: str
+    rows: int
+    vectors: int
+    lanes: int
+    masked: bool
+    rhs_masked: bool
+
+    @property
+    def name(self) -> str:
+        """The symbol of the one without an epilogue."""
+        edge = ".edge" if self.masked else ""
+        inside = ".inside" if self.rhs_masked else ""
+        return f"xe.gemm.{self.element}.{self.out}.{self.rows}x{self.vectors}x{self.lanes}{edge}{inside}"
+
+
+def emit_microkernel(
+    kernel: Microkernel,
+    target: Target,
+    epilogue: EpilogueEmitter | None = None,
+    axis: Literal["row", "column"] = "column",
+) -> SharedFunction:
+    """The function of a microkernel; with an epilogue it is named after that too.
+
+    Its parameters are `PARAMETERS`: addresses, strides in bytes, the length of the sums, how many columns
+    are inside the output, and for the epilogue the buffers and the position of the tile. Elements along a
+    row are next to one another in all three matrices.
+    """
+    name = kernel.name if epilogue is None else f"{kernel.name}.{axis}.{epilogue.key}"
+    b = TextBuilder(name, PARAMETERS, linkage="internal")
+    mask = None
+    if kernel.masked:
+        mask = b.lane_mask(b.sub("%columns", (kernel.vectors - 1) * kernel.lanes), kernel.lanes)
+    sums = _emit_sums(b, kernel, target, mask if kernel.rhs_masked else None)
+    _emit_stores(b, kernel, sums, mask, epilogue, axis)
+    b.ret()
+    return SharedFunction(name, b.text(), tuple(sorted(b.declarations)))
+
+
+def _emit_sums(b: TextBuilder, kernel: Microkernel, target: Target, mask: str | None) -> list[str]:
+    """Runs over k, twice unrolled, then once more if it is odd; returns the sums row by row."""
+    vector = llvm_type(kernel.element, kernel.lanes)
+    size = ELEMENT_BYTES[kernel.element]
+    groups = -(-kernel.rows // _ROWS_PER_POINTER)
+    pointers = ["%lhs"]
+    if groups > 1:
+        step = b.mul("%lhs_stride", _ROWS_PER_POINTER)
+        for _ in range(1, groups):
+            pointers.append(b.gep(pointers[-1], step))
+    offsets = ["0", "%lhs_stride", b.mul("%lhs_stride", 2)] if kernel.rows > 1 else ["0"]
+    carried = [(vector, "zeroinitializer")] * (kernel.rows * kernel.vectors)
+    carried += [("ptr", pointer) for pointer in (*pointers, "%rhs")]
+    twice = b.op(f"and i64 %k, {-_UNROLL}")
+    with b.carried_loop(0, twice, carried, _UNROLL, "k") as loop:
+        loop.next = _emit_steps(b, kernel, target, mask, loop.values, offsets, size, _UNROLL)
+    with b.carried_loop(
+        twice, "%k", zip((kind for kind, _ in carried), loop.results, strict=True), 1, "rest"
+    ) as rest:
+        rest.next = _emit_steps(b, kernel, target, mask, rest.values, offsets, size, 1)
+    return rest.results[: kernel.rows * kernel.vectors]
+
+
+def _emit_steps(
+    b: TextBuilder,
+    kernel: Microkernel,
+    target: Target,
+    mask: str | None,
+    values: list[str],
+    offsets: list[str],
+    size: int,
+    unroll: int,
+) -> list[str]:
+    """`unroll` rank-one updates; takes and returns sums, pointers into the rows, pointer into the right operand."""
+    count = kernel.rows * kernel.vectors
+    sums, pointers, rhs = values[:count], values[count:-1], values[-1]
+    scalar, vector = llvm_type(kernel.element), llvm_type(kernel.element, kernel.lanes)
+    for step in range(unroll):
+        right = []
+        for part in range(kernel.vectors):
+            address = b.gep(rhs, part * kernel.lanes * size)
+            if mask is not None and part == kernel.vectors - 1:
+                right.append(b.masked_load(scalar, kernel.lanes, address, mask, size))
+            else:
+                right.append(b.load(vector, address, size))
+        for row in range(kernel.rows):
+            base = b.gep(pointers[row // _ROWS_PER_POINTER], offsets[row % _ROWS_PER_POINTER])
+            left = b.splat(scalar, b.load(scalar, b.gep(base, step * size), size), kernel.lanes)
+            for part in range(kernel.vectors):
+                at = row * kernel.vectors + part
+                sums[at] = multiply_add(b, target, kernel.element, kernel.lanes, left, right[part], sums[at])
+        rhs = b.gep(rhs, "%rhs_stride")
+    return [*sums, *(b.gep(pointer, unroll * size) for pointer in pointers), rhs]
+
+
+def multiply_add(
+    b: TextBuilder, target: Target, element: str, lanes: int, left: str, right: str, addend: str
+) -> str:
+    """``left * right + addend``, in one instruction where the processor has it."""
+    kind = llvm_type(element, lanes)
+    if target.has_fma:
+        name = f"llvm.fma.v{lanes}{element}" if lanes > 1 else f"llvm.fma.{element}"
+        return b.intrinsic(kind, name, (kind, left), (kind, right), (kind, addend), hint="sum")
+    return b.op(f"fadd {kind} {addend}, {b.op(f'fmul {kind} {left}, {right}')}", "sum")
+
+
+def _emit_stores(
+    b: TextBuilder,
+    kernel: Microkernel,
+    sums: list[str],
+    mask: str | None,
+    epilogue: EpilogueEmitter | None,
+    axis: Literal["row", "column"],
+) -> None:
+    size = ELEMENT_BYTES[kernel.out]
+    line = "%out"
+    for row in range(kernel.rows):
+        if row:
+            line = b.gep(line, "%out_stride")
+        along = b.add("%row", row) if epilogue is not None else ""
+        for part in range(kernel.vectors):
+            inside = mask if part == kernel.vectors - 1 else None
+            value = sums[row * kernel.vectors + part]
+            if epilogue is not None:
+                across = b.add("%column", part * kernel.lanes)
+                place = (across, along) if axis == "row" else (along, across)
+                where = TileVector("%buffers", "%batch", *place, kernel.lanes, axis, inside, kernel.element)
+                value = store_form(b, epilogue.emit(b, value, where), kernel.out, kernel.lanes)
+            else:
+                value = narrow(b, value, kernel.element, kernel.out, kernel.lanes)
+            address = b.gep(line, part * kernel.lanes * size)
+            if inside is not None:
+                b.masked_store(storage_type(kernel.out, 1), kernel.lanes, value, address, inside, size)
+            else:
+                b.store(storage_type(kernel.out, kernel.lanes), value, address, size)
+
+
+def store_form(b: TextBuilder, value: str, element: str, lanes: int) -> str:
+    """What an epilogue returned (of LLVM's type for `element`) with the type it is stored as."""
+    if element != "bf16":
+        return value
+    return b.op(f"bitcast {llvm_type(element, lanes)} {value} to {storage_type(element, lanes)}")
