@@ -197,7 +197,7 @@ def _emit_chunk_store(
             else:
                 across = b.add(column, part)
                 place = (across, str(row)) if swapped else (str(row), across)
-    XX
+                axis: Literal["row", "column"] = "row" if swapped else "column"
                 where = TileVector("%buffers", batch, *place, lanes, axis, mask, element)
                 value = store_form(b, epilogue.emit(b, value, where), out.element, lanes)
             to = b.gep(line, part, kind)
