@@ -18,7 +18,6 @@ from compiler.backends.cpu.target import Target
 from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
 
 _ROWS_PER_POINTER = 3
-_UNROLL = 2
 
 PARAMETERS = (
     ("ptr", "lhs"),
@@ -90,9 +89,8 @@ def emit_microkernel(
 
 
 def _emit_sums(b: TextBuilder, kernel: Microkernel, target: Target, mask: str | None) -> list[str]:
-    """Runs over k, twice unrolled, then once more if it is odd; returns the sums row by row."""
+    """Runs over k; returns the sums row by row."""
     vector = llvm_type(kernel.element, kernel.lanes)
-    size = ELEMENT_BYTES[kernel.element]
     groups = -(-kernel.rows // _ROWS_PER_POINTER)
     pointers = ["%lhs"]
     if groups > 1:
@@ -102,46 +100,39 @@ def _emit_sums(b: TextBuilder, kernel: Microkernel, target: Target, mask: str | 
     offsets = ["0", "%lhs_stride", b.mul("%lhs_stride", 2)] if kernel.rows > 1 else ["0"]
     carried = [(vector, "zeroinitializer")] * (kernel.rows * kernel.vectors)
     carried += [("ptr", pointer) for pointer in (*pointers, "%rhs")]
-    twice = b.op(f"and i64 %k, {-_UNROLL}")
-    with b.carried_loop(0, twice, carried, _UNROLL, "k") as loop:
-        loop.next = _emit_steps(b, kernel, target, mask, loop.values, offsets, size, _UNROLL)
-    with b.carried_loop(
-        twice, "%k", zip((kind for kind, _ in carried), loop.results, strict=True), 1, "rest"
-    ) as rest:
-        rest.next = _emit_steps(b, kernel, target, mask, rest.values, offsets, size, 1)
-    return rest.results[: kernel.rows * kernel.vectors]
+    # Not unrolled: there is work for more cycles in one step than the counting takes, and across two steps
+    # the scheduler moves so many loads ahead that the sums no longer fit the registers.
+    with b.carried_loop(0, "%k", carried, 1, "k") as loop:
+        loop.next = _emit_step(b, kernel, target, mask, loop.values, offsets)
+    return loop.results[: kernel.rows * kernel.vectors]
 
 
-def _emit_steps(
+def _emit_step(
     b: TextBuilder,
     kernel: Microkernel,
     target: Target,
     mask: str | None,
     values: list[str],
     offsets: list[str],
-    size: int,
-    unroll: int,
 ) -> list[str]:
-    """`unroll` rank-one updates; takes and returns sums, pointers into the rows, pointer into the right operand."""
-    count = kernel.rows * kernel.vectors
+    """One rank-one update; takes and returns sums, pointers into the rows, pointer into the right operand."""
+    count, size = kernel.rows * kernel.vectors, ELEMENT_BYTES[kernel.element]
     sums, pointers, rhs = values[:count], values[count:-1], values[-1]
     scalar, vector = llvm_type(kernel.element), llvm_type(kernel.element, kernel.lanes)
-    for step in range(unroll):
-        right = []
+    right = []
+    for part in range(kernel.vectors):
+        address = b.gep(rhs, part * kernel.lanes * size)
+        if mask is not None and part == kernel.vectors - 1:
+            right.append(b.masked_load(scalar, kernel.lanes, address, mask, size))
+        else:
+            right.append(b.load(vector, address, size))
+    for row in range(kernel.rows):
+        address = b.gep(pointers[row // _ROWS_PER_POINTER], offsets[row % _ROWS_PER_POINTER])
+        left = b.splat(scalar, b.load(scalar, address, size), kernel.lanes)
         for part in range(kernel.vectors):
-            address = b.gep(rhs, part * kernel.lanes * size)
-            if mask is not None and part == kernel.vectors - 1:
-                right.append(b.masked_load(scalar, kernel.lanes, address, mask, size))
-            else:
-                right.append(b.load(vector, address, size))
-        for row in range(kernel.rows):
-            base = b.gep(pointers[row // _ROWS_PER_POINTER], offsets[row % _ROWS_PER_POINTER])
-            left = b.splat(scalar, b.load(scalar, b.gep(base, step * size), size), kernel.lanes)
-            for part in range(kernel.vectors):
-                at = row * kernel.vectors + part
-                sums[at] = multiply_add(b, target, kernel.element, kernel.lanes, left, right[part], sums[at])
-        rhs = b.gep(rhs, "%rhs_stride")
-    return [*sums, *(b.gep(pointer, unroll * size) for pointer in pointers), rhs]
+            at = row * kernel.vectors + part
+            sums[at] = multiply_add(b, target, kernel.element, kernel.lanes, left, right[part], sums[at])
+    return [*sums, *(b.gep(pointer, size) for pointer in pointers), b.gep(rhs, "%rhs_stride")]
 
 
 def multiply_add(

@@ -17,13 +17,13 @@ _L1_SETS = 64
 # Tile rows that may fall into the same set of the first-level cache before they drive each other out.
 _ROWS_PER_SET = 4
 # Packing the right operand costs about as much as multiplying it with this many rows.
-_ROWS_WORTH_PACKING = 96
+_ROWS_WORTH_PACKING = 192
 _PANEL_BLOCK_BYTES = 2 << 20
 # Less work than this is done before a sleeping thread has been woken.
 _FLOPS_PER_TASK = 400_000
 _TASKS_PER_THREAD = 4
 # A task that copies rows of the left operand should use each of them for this many columns.
-_COLUMNS_PER_COPY = 192
+_COLUMNS_PER_COPY = 256
 
 
 @dataclass(frozen=True, slots=True)
