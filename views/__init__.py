@@ -1,0 +1,1 @@
+"""Everything that draws: the command line, the terminal program, exports."""
