@@ -285,7 +285,7 @@ class TextBuilder:
     def masked_load(
         self, element: str, lanes: int, pointer: str, mask: str, align: int, hint: str = "x"
     ) -> str:
-        """Loads the lanes of scalar type `element` where `mask` is true; the others are zero and untouched."""
+        """Loads the lanes of scalar type `element` where `mask` is true; the others are 0, and not read."""
         vector, name = f"<{lanes} x {element}>", f"llvm.masked.load.{_suffix(element, lanes)}.p0"
         self.declare(f"declare {vector} @{name}(ptr, <{lanes} x i1>, {vector})")
         masked = f"<{lanes} x i1> {mask}, {vector} zeroinitializer"

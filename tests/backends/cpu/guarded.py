@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backends.cpu.jit import ModuleCompiler
-from compiler.backends.cpu.kernel_code import KernelCode, kernel_module
+from compiler.backends.cpu.jit import Library
+from compiler.backends.cpu.kernel_code import KernelCode
 
 Array = npt.NDArray[Any]
 Side = Literal["start", "end"]
@@ -24,7 +25,7 @@ _PAGE = mmap.PAGESIZE
 
 
 class GuardedMemory:
-    """Memory for one array between two forbidden pages, and bytes of a known pattern in what is left between."""
+    """Memory for one array between two forbidden pages; a known pattern fills what is left between."""
 
     def __init__(self, size: int, side: Side) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -55,16 +56,16 @@ class GuardedMemory:
 
 
 def run_kernel(
-    compiler: ModuleCompiler,
+    library: Library,
     code: KernelCode,
     arrays: Sequence[Array],
     side: Side = "end",
     ranges: int = 1,
 ) -> list[Array]:
-    """Runs all tasks of a kernel on guarded copies of `arrays` (then scratch) and returns the arrays afterwards.
+    """Runs all tasks of a kernel on guarded copies of `arrays` (and scratch); returns the arrays afterwards.
 
     Args:
-        compiler: for this machine.
+        library: where the kernel is loaded.
         code: the kernel.
         arrays: operands and results.
         side: which end of the accessible memory the buffers touch.
@@ -77,12 +78,11 @@ def run_kernel(
     # Not a number, so that anything read before it is written shows.
     memories[-1].bytes[:] = 0xFF
     pointers = (ctypes.c_void_p * len(memories))(*[memory.bytes.ctypes.data for memory in memories])
-    library = compiler.load(kernel_module([code]))
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
         library.address(code.name)
     )
     bounds = [code.tasks * step // ranges for step in range(ranges + 1)]
-    for begin, end in reversed(list(zip(bounds, bounds[1:], strict=False))):
+    for begin, end in reversed(list(pairwise(bounds))):
         function(ctypes.addressof(pointers), begin, end)
     assert all(memory.intact() for memory in memories)
     return [

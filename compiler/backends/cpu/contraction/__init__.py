@@ -1,4 +1,4 @@
-"""Matrix products and convolutions of the CPU backend: packed operands, register tiles, epilogues in place."""
+"""Matrix products and convolutions of the CPU backend: packing, register tiles, epilogues in place."""
 
 from compiler.backends.cpu.contraction.epilogue import EpilogueEmitter, TileVector
 from compiler.backends.cpu.contraction.gemm import emit_gemm

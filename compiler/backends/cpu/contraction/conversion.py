@@ -9,7 +9,7 @@ from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
 
 
 def storage_type(element: str, lanes: int) -> str:
-    """The LLVM type that elements are loaded and stored as: bf16 as 16-bit integers, the others as themselves."""
+    """The LLVM type that elements are loaded and stored as: bf16 as integers, the others as themselves."""
     return llvm_type("i16" if element == "bf16" else element, lanes)
 
 

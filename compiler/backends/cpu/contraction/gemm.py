@@ -31,7 +31,7 @@ from compiler.backends.cpu.text_builder import TextBuilder
 _KERNEL_PARAMETERS = (("ptr noalias", "buffers"), ("i64", "begin"), ("i64", "end"))
 
 RowMaker = Callable[[TextBuilder, str, str, str, str, int], None]
-"""Makes rows of a left operand: (builder, destination, batch number, first row, number of rows, row stride in bytes)."""
+"""Makes rows of a left operand: builder, destination, batch number, first row, row count, stride in bytes."""
 
 
 def emit_gemm(
@@ -130,7 +130,7 @@ class GemmEmitter:
         return -(-(self._lhs_bytes() + panels) // 64) * 64
 
     def _scratch(self, b: TextBuilder) -> str:
-        """The scratch of this call: ranges of tasks do not overlap, so the first task's part is nobody else's."""
+        """The scratch of this call: ranges do not overlap, so the first task's part is nobody else's."""
         size = self._task_scratch_bytes()
         if size == 0:
             return "null"

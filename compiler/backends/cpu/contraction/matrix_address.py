@@ -7,7 +7,7 @@ from compiler.backends.cpu.text_builder import TextBuilder
 
 
 def matrix_address(b: TextBuilder, view: MatrixView, sizes: tuple[int, ...], batch: str) -> str:
-    """The address of the first element of matrix number `batch`, counted row-major over the batch dimensions."""
+    """The address of matrix number `batch`, counted row-major over the batch dimensions."""
     address = b.load("ptr", b.gep("%buffers", view.buffer, "ptr"), 8, hint="matrix")
     offset = str(view.offset)
     for size, stride in zip(reversed(sizes), reversed(view.batch_strides), strict=True):

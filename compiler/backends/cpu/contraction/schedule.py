@@ -62,7 +62,7 @@ def tile_shape(target: Target, element_bits: int, m: int, n: int) -> TileShape:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The plan of one product. Tiles cut the rows, panels the columns; blocks and tasks are whole numbers of both.
+    """The plan of one product: tiles cut the rows, panels the columns; blocks and tasks are so many of each.
 
     Attributes:
         tile: the register tile.
@@ -106,7 +106,7 @@ class Schedule:
 
 
 def row_copy_stride(k: int, element_bytes: int) -> int:
-    """Bytes between copied rows: whole cache lines, an odd number of them so that rows spread over all sets."""
+    """Bytes between copied rows: an odd number of cache lines, so that rows spread over all sets."""
     lines = -(-k * element_bytes // _CACHE_LINE)
     return (lines | 1) * _CACHE_LINE
 
@@ -162,7 +162,7 @@ def _must_copy(view: MatrixView, accumulate: str) -> bool:
 
 
 def _rows_collide(spec: GemmSpec, rows: int, panels: int) -> bool:
-    """Whether the rows of a tile compete for a few sets of the first-level cache, and are read often enough to care."""
+    """Whether the rows of a tile compete for a few sets of the first-level cache, often enough to care."""
     if panels < 2 or spec.m < 4:
         return False
     stride = abs(spec.lhs.row_stride) * spec.lhs.element_bytes

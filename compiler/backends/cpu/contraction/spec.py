@@ -15,7 +15,7 @@ ELEMENT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 @dataclass(frozen=True, slots=True)
 class MatrixView:
-    """A (batch of) matrix inside a buffer. Strides and offset count elements; strides may be zero or negative.
+    """A (batch of) matrix inside a buffer. Strides and offset count elements; strides may be 0 or negative.
 
     Attributes:
         buffer: which of the kernel's buffers it is in.

@@ -113,7 +113,7 @@ class Pool:
         return self._threads
 
     def run(self, function: int, arguments: int, tasks: int) -> None:
-        """Calls ``void function(ptr arguments, i64 begin, i64 end)`` over ``[0, tasks)``, by their addresses."""
+        """Calls ``void function(ptr arguments, i64 begin, i64 end)`` over ``[0, tasks)``."""
         self._runtime.parallel_for(self.address, function, arguments, tasks)
 
     def close(self) -> None:
