@@ -63,7 +63,7 @@ def _case(
     flips: str = "",
     batch: tuple[int, ...] = (),
 ) -> Case:
-    """Operands with values in [-1, 1]; `flips` names the matrices (``lhs rhs out``) stored column by column."""
+    """Operands with values in [-1, 1]; `flips` names the matrices stored column by column."""
     rng = np.random.default_rng([m, n, k, len(batch)])
     accumulate = accumulate or ("f64" if element == "f64" else "f32")
 

@@ -34,15 +34,23 @@ def memory_order(row_stride: int, column_stride: int) -> Order:
     return "columns" if row_stride == 1 else "any"
 
 
-def emit_copy(source: str, target: str, order: Order, lanes: int) -> SharedFunction:
+def emit_copy(source: str, target: str, order: Order, lanes: int, *, masked: bool = False) -> SharedFunction:
     """``void (ptr to, i64 to_stride, ptr from, i64 rows, i64 columns, i64 row_stride, i64 column_stride)``.
 
     Strides are in bytes. The copy has elements of type `target` next to one another in each row.
+
+    Args:
+        source: element type of the matrix.
+        target: element type of the copy.
+        order: along which index neighbours of the matrix lie next to one another.
+        lanes: elements of a vector.
+        masked: whether masked vector loads may take the rest of a row.
     """
-    name = f"xe.copy.{source}.{target}.{order}.{lanes}"
+    masked = masked and lanes > 1 and source == target and order == "rows"
+    name = f"xe.copy.{source}.{target}.{order}.{lanes}{'.masked' if masked else ''}"
     b = TextBuilder(name, _PARAMETERS, linkage="internal", attributes="nounwind noinline")
     if order == "rows":
-        _emit_row_copies(b, source, target, lanes)
+        _emit_row_copies(b, source, target, lanes, masked)
     elif order == "columns" and lanes > 1:
         _emit_transposition(b, source, target, lanes)
     else:
@@ -64,7 +72,8 @@ def _emit_elements(b: TextBuilder, source: str, target: str, row: str, begin: st
         b.store(llvm_type(target), value, b.gep(to, column, llvm_type(target)), ELEMENT_BYTES[target])
 
 
-def _emit_row_copies(b: TextBuilder, source: str, target: str, lanes: int) -> None:
+def _emit_row_copies(b: TextBuilder, source: str, target: str, lanes: int, masked: bool) -> None:
+    mask = b.lane_mask(b.op(f"and i64 %columns, {lanes - 1}"), lanes) if masked else ""
     whole = b.op(f"and i64 %columns, {-lanes}")
     with b.loop(0, "%rows", hint="row") as row:
         line = b.gep("%from", b.mul(row, "%row_stride"))
@@ -75,7 +84,12 @@ def _emit_row_copies(b: TextBuilder, source: str, target: str, lanes: int) -> No
             value = widen(b, value, source, target, lanes)
             place = b.gep(to, column, llvm_type(target))
             b.store(llvm_type(target, lanes), value, place, ELEMENT_BYTES[target])
-        _emit_elements(b, source, target, row, whole, "%columns")
+        if masked:
+            scalar, size = llvm_type(target), ELEMENT_BYTES[target]
+            rest = b.masked_load(scalar, lanes, b.gep(line, whole, scalar), mask, size)
+            b.masked_store(scalar, lanes, rest, b.gep(to, whole, scalar), mask, size)
+        else:
+            _emit_elements(b, source, target, row, whole, "%columns")
 
 
 def _emit_transposition(b: TextBuilder, source: str, target: str, lanes: int) -> None:
@@ -142,6 +156,23 @@ def call_copy(
         f"i64 {row_stride}",
         f"i64 {column_stride}",
     )
+
+
+def emit_fill(element: str, lanes: int) -> SharedFunction:
+    """``void (ptr to, i64 count)``: writes zeros."""
+    name = f"xe.zero.{element}.{lanes}"
+    b = TextBuilder(
+        name, (("ptr", "to"), ("i64", "count")), linkage="internal", attributes="nounwind noinline"
+    )
+    whole = b.op(f"and i64 %count, {-lanes}")
+    for first, end, width in (("0", whole, lanes), (whole, "%count", 1)):
+        zero = "zeroinitializer" if width > 1 else "0.0"
+        with b.loop(first, end, width) as at:
+            b.store(
+                llvm_type(element, width), zero, b.gep("%to", at, llvm_type(element)), ELEMENT_BYTES[element]
+            )
+    b.ret()
+    return SharedFunction(name, b.text())
 
 
 def emit_scatter(element: str) -> SharedFunction:

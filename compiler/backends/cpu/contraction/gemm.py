@@ -8,6 +8,7 @@ stores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -79,6 +80,8 @@ class GemmEmitter:
         epilogue: what is done before a tile is stored.
         swapped: whether `spec` is the transposed form of what the epilogue knows.
         make_rows: what makes rows of the left operand that does not lie in memory.
+        rhs_levels: sizes and strides that together step through the rows of the right operand, outermost
+            first; empty where the one row stride does.
         shared: the functions the kernel calls.
     """
 
@@ -89,6 +92,7 @@ class GemmEmitter:
     epilogue: EpilogueEmitter | None = None
     swapped: bool = False
     make_rows: RowMaker | None = None
+    rhs_levels: tuple[tuple[int, int], ...] = ()
     shared: dict[str, SharedFunction] = field(default_factory=dict)
 
     def emit(self) -> KernelCode:
@@ -181,19 +185,33 @@ class GemmEmitter:
         return b.add(b.mul(tile, self.schedule.tile_rows), taller, "row")
 
     def _emit_packing(self, b: TextBuilder, place: _Place, first: str, end: str) -> None:
-        rhs, spec, tile = self.spec.rhs, self.spec, self.schedule.tile
-        order = memory_order(rhs.row_stride, rhs.column_stride)
-        copy = self._use(emit_copy(rhs.element, spec.accumulate, order, tile.lanes))
+        rhs, tile = self.spec.rhs, self.schedule.tile
         with b.loop(first, end, hint="pack") as panel:
             to = b.gep(place.panels, b.mul(b.sub(panel, first), self._panel_bytes()))
             column = b.mul(panel, tile.columns)
             origin = b.gep(place.rhs, b.mul(column, rhs.column_stride * rhs.element_bytes))
-            columns = b.minimum(b.sub(spec.n, column), tile.columns)
-            stride = tile.columns * spec.accumulate_bytes
-            size = rhs.element_bytes
-            call_copy(
-                b, copy, to, stride, origin, spec.k, columns, rhs.row_stride * size, rhs.column_stride * size
-            )
+            columns = b.minimum(b.sub(self.spec.n, column), tile.columns)
+            self._emit_level(b, to, origin, columns, self.rhs_levels or ((self.spec.k, rhs.row_stride),))
+
+    def _emit_level(
+        self, b: TextBuilder, to: str, origin: str, columns: str, levels: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Packs the rows of one panel that `levels` step through."""
+        rhs, spec, tile = self.spec.rhs, self.spec, self.schedule.tile
+        (size, stride), inner = levels[0], levels[1:]
+        line = tile.columns * spec.accumulate_bytes
+        if inner:
+            below = math.prod(size for size, _ in inner)
+            with b.loop(0, size, hint="level") as at:
+                further = b.gep(to, b.mul(at, below * line))
+                self._emit_level(
+                    b, further, b.gep(origin, b.mul(at, stride * rhs.element_bytes)), columns, inner
+                )
+            return
+        order = memory_order(stride, rhs.column_stride)
+        copy = self._use(emit_copy(rhs.element, spec.accumulate, order, tile.lanes))
+        strides = (stride * rhs.element_bytes, rhs.column_stride * rhs.element_bytes)
+        call_copy(b, copy, to, line, origin, size, columns, *strides)
 
     def _emit_row_copies(self, b: TextBuilder, place: _Place, first: str, end: str) -> None:
         lhs, spec, schedule = self.spec.lhs, self.spec, self.schedule
@@ -276,7 +294,7 @@ class GemmEmitter:
         line = kernel.vectors * lanes * out.element_bytes
         tile_at = to if direct else b.alloca("i8", rows * line)
         stride = out.row_stride * out.element_bytes if direct else line
-        rhs = spec.rhs.row_stride * spec.rhs.element_bytes
+        rhs = (self.rhs_levels[0][1] if self.rhs_levels else spec.rhs.row_stride) * spec.rhs.element_bytes
         if schedule.pack_rhs:
             rhs = schedule.tile.columns * spec.accumulate_bytes
         b.call(

@@ -111,7 +111,9 @@ def row_copy_stride(k: int, element_bytes: int) -> int:
     return (lines | 1) * _CACHE_LINE
 
 
-def plan(spec: GemmSpec, target: Target, threads: int, *, lhs_is_made: bool = False) -> Schedule:
+def plan(
+    spec: GemmSpec, target: Target, threads: int, *, lhs_is_made: bool = False, rhs_levels: int = 1
+) -> Schedule:
     """Cuts up a product for `threads` threads.
 
     Args:
@@ -119,12 +121,13 @@ def plan(spec: GemmSpec, target: Target, threads: int, *, lhs_is_made: bool = Fa
         target: the processor.
         threads: how many threads will share the work.
         lhs_is_made: the left operand does not lie in memory; its rows are made when they are needed.
+        rhs_levels: how many strides it takes to step through the rows of the right operand.
     """
     size = spec.accumulate_bytes
     tile = tile_shape(target, 8 * size, spec.m, spec.n)
     tiles = -(-spec.m // tile.rows)
     panels = -(-spec.n // tile.columns)
-    pack_rhs = _must_pack(spec, tile, target) or spec.m >= _ROWS_WORTH_PACKING
+    pack_rhs = rhs_levels > 1 or _must_pack(spec, tile, target) or spec.m >= _ROWS_WORTH_PACKING
     copy_lhs = lhs_is_made or _must_copy(spec.lhs, spec.accumulate) or _rows_collide(spec, tile.rows, panels)
     stride = row_copy_stride(spec.k, size) if copy_lhs else spec.lhs.row_stride * spec.lhs.element_bytes
     row_bytes = max(1, spec.k * size)
