@@ -22,12 +22,12 @@ from compiler.backends.cpu.contraction.copying import (
 from compiler.backends.cpu.contraction.dot import emit_dot, suits_dot
 from compiler.backends.cpu.contraction.epilogue import EpilogueEmitter
 from compiler.backends.cpu.contraction.matrix_address import matrix_address
-from compiler.backends.cpu.contraction.microkernel import Microkernel, emit_microkernel
+from compiler.backends.cpu.contraction.microkernel import PARAMETERS, Microkernel, emit_microkernel
 from compiler.backends.cpu.contraction.schedule import Schedule, plan
 from compiler.backends.cpu.contraction.spec import GemmSpec, MatrixView
 from compiler.backends.cpu.kernel_code import KernelCode, SharedFunction
 from compiler.backends.cpu.target import Target
-from compiler.backends.cpu.text_builder import TextBuilder
+from compiler.backends.cpu.text_builder import TextBuilder, Value
 
 _KERNEL_PARAMETERS = (("ptr noalias", "buffers"), ("i64", "begin"), ("i64", "end"))
 
@@ -127,7 +127,7 @@ class GemmEmitter:
         return rows * schedule.lhs_stride
 
     def _panel_bytes(self) -> int:
-        return self.spec.k * self.schedule.tile.columns * self.spec.accumulate_bytes
+        return self.schedule.k_block * self.schedule.tile.columns * self.spec.accumulate_bytes
 
     def _task_scratch_bytes(self) -> int:
         panels = self.schedule.panels_per_block * self._panel_bytes() if self.schedule.pack_rhs else 0
@@ -163,16 +163,32 @@ class GemmEmitter:
         last_panel = b.minimum(b.add(first_panel, schedule.panels_per_task), schedule.panels)
         with b.loop(first_panel, last_panel, schedule.panels_per_block, "panels") as panels:
             panels_end = b.minimum(b.add(panels, schedule.panels_per_block), last_panel)
-            if schedule.pack_rhs:
-                self._emit_packing(b, place, panels, panels_end)
-            with b.loop(first_tile, last_tile, schedule.tiles_per_block, "tiles") as tiles:
-                tiles_end = b.minimum(b.add(tiles, schedule.tiles_per_block), last_tile)
-                if schedule.copy_lhs:
-                    self._emit_row_copies(b, place, tiles, tiles_end)
-                with b.loop(panels, panels_end, hint="panel") as panel:
-                    rhs = self._panel_address(b, place, panel, panels)
-                    with b.loop(tiles, tiles_end, hint="tile") as tile:
-                        self._emit_tile(b, place, tile, tiles, panel, rhs)
+            # A sum of nothing is zero, which somebody has to store.
+            with b.loop(0, max(self.spec.k, 1), max(schedule.k_block, 1), "k") as k:
+                depth = _Depth(k, b.minimum(b.sub(self.spec.k, k), schedule.k_block))
+                if schedule.pack_rhs:
+                    self._emit_packing(b, place, depth, panels, panels_end)
+                self._emit_block(b, place, depth, (first_tile, last_tile), (panels, panels_end))
+
+    def _emit_block(
+        self,
+        b: TextBuilder,
+        place: _Place,
+        depth: _Depth,
+        tile_range: tuple[str, str],
+        panel_range: tuple[str, str],
+    ) -> None:
+        """The product of some tiles with some panels, as far as the block of the sums goes."""
+        schedule = self.schedule
+        first, last = tile_range
+        with b.loop(first, last, schedule.tiles_per_block, "tiles") as tiles:
+            end = b.minimum(b.add(tiles, schedule.tiles_per_block), last)
+            if schedule.copy_lhs:
+                self._emit_row_copies(b, place, depth, tiles, end)
+            with b.loop(*panel_range, hint="panel") as panel:
+                rhs = self._panel_address(b, place, depth, panel, panel_range[0])
+                with b.loop(tiles, end, hint="tile") as tile:
+                    self._emit_tile(b, place, depth, tile, tiles, panel, rhs)
 
     def _matrix(self, b: TextBuilder, view: MatrixView, batch: str) -> str:
         """The address of a matrix of the batch."""
@@ -184,24 +200,28 @@ class GemmEmitter:
         taller = b.minimum(tile, self.schedule.taller_tiles) if self.schedule.taller_tiles else "0"
         return b.add(b.mul(tile, self.schedule.tile_rows), taller, "row")
 
-    def _emit_packing(self, b: TextBuilder, place: _Place, first: str, end: str) -> None:
+    def _emit_packing(self, b: TextBuilder, place: _Place, depth: _Depth, first: str, end: str) -> None:
         rhs, tile = self.spec.rhs, self.schedule.tile
         with b.loop(first, end, hint="pack") as panel:
             to = b.gep(place.panels, b.mul(b.sub(panel, first), self._panel_bytes()))
             column = b.mul(panel, tile.columns)
             origin = b.gep(place.rhs, b.mul(column, rhs.column_stride * rhs.element_bytes))
             columns = b.minimum(b.sub(self.spec.n, column), tile.columns)
-            self._emit_level(b, to, origin, columns, self.rhs_levels or ((self.spec.k, rhs.row_stride),))
+            if self.rhs_levels:
+                self._emit_level(b, to, origin, columns, self.rhs_levels)
+            else:
+                origin = b.gep(origin, b.mul(depth.first, rhs.row_stride * rhs.element_bytes))
+                self._emit_level(b, to, origin, columns, ((depth.count, rhs.row_stride),))
 
     def _emit_level(
-        self, b: TextBuilder, to: str, origin: str, columns: str, levels: tuple[tuple[int, int], ...]
+        self, b: TextBuilder, to: str, origin: str, columns: str, levels: tuple[tuple[Value, int], ...]
     ) -> None:
         """Packs the rows of one panel that `levels` step through."""
         rhs, spec, tile = self.spec.rhs, self.spec, self.schedule.tile
         (size, stride), inner = levels[0], levels[1:]
         line = tile.columns * spec.accumulate_bytes
         if inner:
-            below = math.prod(size for size, _ in inner)
+            below = math.prod(int(size) for size, _ in inner)
             with b.loop(0, size, hint="level") as at:
                 further = b.gep(to, b.mul(at, below * line))
                 self._emit_level(
@@ -213,7 +233,7 @@ class GemmEmitter:
         strides = (stride * rhs.element_bytes, rhs.column_stride * rhs.element_bytes)
         call_copy(b, copy, to, line, origin, size, columns, *strides)
 
-    def _emit_row_copies(self, b: TextBuilder, place: _Place, first: str, end: str) -> None:
+    def _emit_row_copies(self, b: TextBuilder, place: _Place, depth: _Depth, first: str, end: str) -> None:
         lhs, spec, schedule = self.spec.lhs, self.spec, self.schedule
         row = self._first_row(b, first)
         rows = b.sub(self._first_row(b, end), row)
@@ -224,33 +244,30 @@ class GemmEmitter:
         copy = self._use(emit_copy(lhs.element, spec.accumulate, order, schedule.tile.lanes))
         size = lhs.element_bytes
         origin = b.gep(place.lhs, b.mul(row, lhs.row_stride * size))
-        call_copy(
-            b,
-            copy,
-            place.copies,
-            schedule.lhs_stride,
-            origin,
-            rows,
-            spec.k,
-            lhs.row_stride * size,
-            lhs.column_stride * size,
-        )
+        origin = b.gep(origin, b.mul(depth.first, lhs.column_stride * size))
+        strides = (lhs.row_stride * size, lhs.column_stride * size)
+        call_copy(b, copy, place.copies, schedule.lhs_stride, origin, rows, depth.count, *strides)
 
-    def _panel_address(self, b: TextBuilder, place: _Place, panel: str, first: str) -> str:
+    def _panel_address(self, b: TextBuilder, place: _Place, depth: _Depth, panel: str, first: str) -> str:
         if self.schedule.pack_rhs:
             return b.gep(place.panels, b.mul(b.sub(panel, first), self._panel_bytes()))
-        return b.gep(place.rhs, b.mul(panel, self.schedule.tile.columns * self.spec.rhs.element_bytes))
+        rhs = self.spec.rhs
+        line = b.gep(place.rhs, b.mul(depth.first, rhs.row_stride * rhs.element_bytes))
+        return b.gep(line, b.mul(panel, self.schedule.tile.columns * rhs.element_bytes))
 
-    def _emit_tile(self, b: TextBuilder, place: _Place, tile: str, block: str, panel: str, rhs: str) -> None:
+    def _emit_tile(
+        self, b: TextBuilder, place: _Place, depth: _Depth, tile: str, block: str, panel: str, rhs: str
+    ) -> None:
         schedule = self.schedule
         row = self._first_row(b, tile)
         if schedule.copy_lhs:
             lhs = b.gep(place.copies, b.mul(b.sub(row, self._first_row(b, block)), schedule.lhs_stride))
         else:
             lhs = b.gep(place.lhs, b.mul(row, schedule.lhs_stride))
+            lhs = b.gep(lhs, b.mul(depth.first, self.spec.lhs.element_bytes))
         column = b.mul(panel, schedule.tile.columns)
         full, last = schedule.tile.columns, schedule.last_columns
-        corner = _Corner(tile, row, column, lhs, rhs)
+        corner = _Corner(tile, row, column, lhs, rhs, depth)
         if full == last or schedule.panels == 1:
             self._emit_rows(b, place, corner, last)
             return
@@ -273,49 +290,77 @@ class GemmEmitter:
             self._emit_call(b, place, corner, schedule.tile_rows, columns)
 
     def _emit_call(self, b: TextBuilder, place: _Place, corner: _Corner, rows: int, columns: int) -> None:
+        """One tile; the epilogue is applied with the last part of the sums."""
         spec, schedule = self.spec, self.schedule
-        lanes, out = schedule.tile.lanes, spec.out
-        masked = columns % lanes != 0
+        masked = columns % schedule.tile.lanes != 0
         kernel = Microkernel(
             spec.accumulate,
-            out.element,
+            spec.out.element,
             rows,
-            -(-columns // lanes),
-            lanes,
+            -(-columns // schedule.tile.lanes),
+            schedule.tile.lanes,
             masked,
             masked and not schedule.pack_rhs,
+            schedule.k_block < spec.k,
         )
+        if self.epilogue is None or not kernel.adds:
+            self._emit_microkernel_call(b, place, corner, kernel, columns, self.epilogue)
+            return
+        last = b.compare("sge", b.add(corner.depth.first, schedule.k_block), spec.k)
+        with b.when(last):
+            self._emit_microkernel_call(b, place, corner, kernel, columns, self.epilogue)
+        with b.otherwise(last):
+            self._emit_microkernel_call(b, place, corner, kernel, columns, None)
+
+    def _emit_microkernel_call(
+        self,
+        b: TextBuilder,
+        place: _Place,
+        corner: _Corner,
+        kernel: Microkernel,
+        columns: int,
+        epilogue: EpilogueEmitter | None,
+    ) -> None:
+        spec, schedule, out = self.spec, self.schedule, self.spec.out
         function = self._use(
-            emit_microkernel(kernel, self.target, self.epilogue, "row" if self.swapped else "column")
+            emit_microkernel(kernel, self.target, epilogue, "row" if self.swapped else "column")
         )
-        corner_offset = b.add(b.mul(corner.row, out.row_stride), b.mul(corner.column, out.column_stride))
-        to = b.gep(place.out, b.mul(corner_offset, out.element_bytes))
+        offset = b.add(b.mul(corner.row, out.row_stride), b.mul(corner.column, out.column_stride))
+        to = b.gep(place.out, b.mul(offset, out.element_bytes))
         direct = out.column_stride == 1
-        line = kernel.vectors * lanes * out.element_bytes
-        tile_at = to if direct else b.alloca("i8", rows * line)
-        stride = out.row_stride * out.element_bytes if direct else line
+        line = kernel.vectors * kernel.lanes * out.element_bytes
+        tile = to if direct else b.alloca("i8", kernel.rows * line)
         rhs = (self.rhs_levels[0][1] if self.rhs_levels else spec.rhs.row_stride) * spec.rhs.element_bytes
         if schedule.pack_rhs:
             rhs = schedule.tile.columns * spec.accumulate_bytes
-        b.call(
-            "void",
-            function.name,
-            f"ptr {corner.lhs}",
-            f"i64 {schedule.lhs_stride}",
-            f"ptr {corner.rhs}",
-            f"i64 {rhs}",
-            f"i64 {spec.k}",
-            f"ptr {tile_at}",
-            f"i64 {stride}",
-            f"i64 {columns}",
-            "ptr %buffers",
-            f"i64 {place.batch}",
-            f"i64 {corner.row}",
-            f"i64 {corner.column}",
+        arguments = (
+            corner.lhs,
+            schedule.lhs_stride,
+            corner.rhs,
+            rhs,
+            corner.depth.count,
+            tile,
+            out.row_stride * out.element_bytes if direct else line,
+            columns,
+            "%buffers",
+            place.batch,
+            corner.row,
+            corner.column,
+            corner.depth.first,
         )
+        typed = (f"{kind} {value}" for (kind, _), value in zip(PARAMETERS, arguments, strict=True))
+        b.call("void", function.name, *typed)
         if not direct:
             scatter = self._use(emit_scatter(out.element))
-            call_scatter(b, scatter, tile_at, line, to, rows, columns, out)
+            call_scatter(b, scatter, tile, line, to, kernel.rows, columns, out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Depth:
+    """The part of the sums being done: from where, and how much."""
+
+    first: str
+    count: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +377,11 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Corner:
-    """The upper left corner of a tile: its number, its position, and the operands from there."""
+    """The upper left corner of a tile: its number, its position, the operands from there, the part of k."""
 
     tile: str
     row: str
     column: str
     lhs: str
     rhs: str
+    depth: _Depth

@@ -32,6 +32,7 @@ PARAMETERS = (
     ("i64", "batch"),
     ("i64", "row"),
     ("i64", "column"),
+    ("i64", "previous"),
 )
 
 
@@ -47,6 +48,8 @@ class Microkernel:
         lanes: elements in a vector.
         masked: whether the last vector may stick out of the output (``%columns`` says how far it is in use).
         rhs_masked: whether nothing may be read of the right operand beyond ``%columns``.
+        adds: whether the sums start from what the output holds if ``%previous`` is not zero; `out` is then
+            `element`.
     """
 
     element: str
@@ -56,13 +59,17 @@ class Microkernel:
     lanes: int
     masked: bool
     rhs_masked: bool
+    adds: bool = False
 
     @property
     def name(self) -> str:
         """The symbol of the one without an epilogue."""
         edge = ".edge" if self.masked else ""
         inside = ".inside" if self.rhs_masked else ""
-        return f"xe.gemm.{self.element}.{self.out}.{self.rows}x{self.vectors}x{self.lanes}{edge}{inside}"
+        adds = ".adds" if self.adds else ""
+        return (
+            f"xe.gemm.{self.element}.{self.out}.{self.rows}x{self.vectors}x{self.lanes}{edge}{inside}{adds}"
+        )
 
 
 def emit_microkernel(
@@ -82,13 +89,41 @@ def emit_microkernel(
     mask = None
     if kernel.masked:
         mask = b.lane_mask(b.sub("%columns", (kernel.vectors - 1) * kernel.lanes), kernel.lanes)
-    sums = _emit_sums(b, kernel, target, mask if kernel.rhs_masked else None)
+    initial = (
+        _emit_previous(b, kernel, mask)
+        if kernel.adds
+        else ["zeroinitializer"] * (kernel.rows * kernel.vectors)
+    )
+    sums = _emit_sums(b, kernel, target, initial, mask if kernel.rhs_masked else None)
     _emit_stores(b, kernel, sums, mask, epilogue, axis)
     b.ret()
     return SharedFunction(name, b.text(), tuple(sorted(b.declarations)))
 
 
-def _emit_sums(b: TextBuilder, kernel: Microkernel, target: Target, mask: str | None) -> list[str]:
+def _emit_previous(b: TextBuilder, kernel: Microkernel, mask: str | None) -> list[str]:
+    """The sums so far: what the output holds, or zeros if there is nothing yet."""
+    size, scalar = ELEMENT_BYTES[kernel.element], llvm_type(kernel.element)
+    vector = llvm_type(kernel.element, kernel.lanes)
+    held, start, first = b.label("held"), b.label("start"), b.block
+    b.branch_if(b.compare("ne", "%previous", 0), held, start)
+    b.place(held)
+    loaded, line = [], "%out"
+    for row in range(kernel.rows):
+        line = b.gep(line, "%out_stride") if row else line
+        for part in range(kernel.vectors):
+            address = b.gep(line, part * kernel.lanes * size)
+            if mask is not None and part == kernel.vectors - 1 and kernel.lanes > 1:
+                loaded.append(b.masked_load(scalar, kernel.lanes, address, mask, size))
+            else:
+                loaded.append(b.load(vector, address, size))
+    b.branch(start)
+    b.place(start)
+    return [b.op(f"phi {vector} [ zeroinitializer, %{first} ], [ {value}, %{held} ]") for value in loaded]
+
+
+def _emit_sums(
+    b: TextBuilder, kernel: Microkernel, target: Target, initial: list[str], mask: str | None
+) -> list[str]:
     """Runs over k; returns the sums row by row."""
     vector = llvm_type(kernel.element, kernel.lanes)
     groups = -(-kernel.rows // _ROWS_PER_POINTER)
@@ -98,7 +133,7 @@ def _emit_sums(b: TextBuilder, kernel: Microkernel, target: Target, mask: str | 
         for _ in range(1, groups):
             pointers.append(b.gep(pointers[-1], step))
     offsets = ["0", "%lhs_stride", b.mul("%lhs_stride", 2)] if kernel.rows > 1 else ["0"]
-    carried = [(vector, "zeroinitializer")] * (kernel.rows * kernel.vectors)
+    carried = [(vector, value) for value in initial]
     carried += [("ptr", pointer) for pointer in (*pointers, "%rhs")]
     # Not unrolled: there is work for more cycles in one step than the counting takes, and across two steps
     # the scheduler moves so many loads ahead that the sums no longer fit the registers.

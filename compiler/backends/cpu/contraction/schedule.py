@@ -19,11 +19,18 @@ _ROWS_PER_SET = 4
 # Packing the right operand costs about as much as multiplying it with this many rows.
 _ROWS_WORTH_PACKING = 192
 _PANEL_BLOCK_BYTES = 2 << 20
+_K_BLOCK_BYTES = 4096
+_STREAMED_BYTES = 16 << 20
+_STREAMED_ROWS = 16
 # Less work than this is done before a sleeping thread has been woken.
 _FLOPS_PER_TASK = 400_000
 _TASKS_PER_THREAD = 4
-# A task that copies rows of the left operand should use each of them for this many columns.
-_COLUMNS_PER_COPY = 256
+# What it costs to copy an element of the left operand, and to pack one of the right, in steps of one vector
+# each.
+_COPY_STEPS = 0.6
+_PACK_STEPS = 1.0
+# The part of a task that some thread is expected to work alone at the end.
+_LATENESS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class Schedule:
         last_columns: columns of the last panel.
         copy_lhs: whether rows of the left operand are copied before use.
         pack_rhs: whether panels of the right operand are.
+        k_block: how much of the sums is done at a time; the output holds what they have come to.
         lhs_stride: bytes from one row of the left operand, or of its copy, to the next.
         tiles_per_block: tiles between two copies of the left operand.
         panels_per_block: panels packed at a time.
@@ -88,6 +96,7 @@ class Schedule:
     last_columns: int
     copy_lhs: bool
     pack_rhs: bool
+    k_block: int
     lhs_stride: int
     tiles_per_block: int
     panels_per_block: int
@@ -129,8 +138,9 @@ def plan(
     panels = -(-spec.n // tile.columns)
     pack_rhs = rhs_levels > 1 or _must_pack(spec, tile, target) or spec.m >= _ROWS_WORTH_PACKING
     copy_lhs = lhs_is_made or _must_copy(spec.lhs, spec.accumulate) or _rows_collide(spec, tile.rows, panels)
-    stride = row_copy_stride(spec.k, size) if copy_lhs else spec.lhs.row_stride * spec.lhs.element_bytes
-    row_bytes = max(1, spec.k * size)
+    k_block = spec.k if lhs_is_made or rhs_levels > 1 else _k_block(spec, target)
+    stride = row_copy_stride(k_block, size) if copy_lhs else spec.lhs.row_stride * spec.lhs.element_bytes
+    row_bytes = max(1, k_block * size)
     tiles_per_task, panels_per_task = _task_size(spec, tile, tiles, panels, copy_lhs, pack_rhs, threads)
     tiles_per_block = max(1, target.l2_bytes // 2 // (row_bytes * tile.rows))
     panels_per_block = (
@@ -145,12 +155,30 @@ def plan(
         last_columns=spec.n - (panels - 1) * tile.columns if panels else 0,
         copy_lhs=copy_lhs,
         pack_rhs=pack_rhs,
+        k_block=k_block,
         lhs_stride=stride,
         tiles_per_block=min(tiles_per_block, tiles_per_task),
         panels_per_block=max(1, min(panels_per_block, panels_per_task)),
         tiles_per_task=tiles_per_task,
         panels_per_task=panels_per_task,
     )
+
+
+def _k_block(spec: GemmSpec, target: Target) -> int:
+    """How much of the sums to do at a time: a tile's operands should stay in the second-level cache."""
+    size = spec.accumulate_bytes
+    if spec.out.element != spec.accumulate or spec.out.column_stride != 1:
+        return spec.k
+    if spec.m == 1:
+        # Each element of the right operand is used once: read a few rows along, not all rows a few columns
+        # wide.
+        large = spec.k * spec.n * size > _STREAMED_BYTES
+        return min(spec.k, _STREAMED_ROWS) if large else spec.k
+    most = _K_BLOCK_BYTES // size
+    if spec.k <= most + most // 2:
+        return spec.k
+    blocks = -(-spec.k // most)
+    return -(-spec.k // blocks // 16) * 16
 
 
 def _must_pack(spec: GemmSpec, tile: TileShape, target: Target) -> bool:
@@ -178,16 +206,23 @@ def _rows_collide(spec: GemmSpec, rows: int, panels: int) -> bool:
 def _task_size(
     spec: GemmSpec, tile: TileShape, tiles: int, panels: int, copy_lhs: bool, pack_rhs: bool, threads: int
 ) -> tuple[int, int]:
-    """Tiles and panels of a task."""
+    """Tiles and panels of a task: the split that should be done first.
+
+    Smaller tasks keep all threads busy to the end, but each copies the rows and packs the panels it needs
+    for itself.
+    """
     tiles, panels = max(tiles, 1), max(panels, 1)
     wanted = min(threads * _TASKS_PER_THREAD, spec.flops // _FLOPS_PER_TASK) if threads > 1 else 1
     pieces = -(-max(wanted, 1) // max(spec.batch_size, 1))
-    if pieces <= 1:
-        return tiles, panels
-    least_panels = max(1, _COLUMNS_PER_COPY // tile.columns) if copy_lhs else 1
-    side = max(1, min(pieces, panels // least_panels))
-    below = -(-pieces // side)
-    # Each task below another packs the same panels again.
-    least_tiles = -(-_ROWS_WORTH_PACKING // tile.rows) if pack_rhs else 1
-    below = max(1, min(below, tiles // least_tiles))
-    return -(-tiles // below), -(-panels // side)
+    best, best_cost = (tiles, panels), math.inf
+    for side in range(1, min(pieces, panels) + 1):
+        for below in range(1, min(-(-pieces // side), tiles) + 1):
+            size = (-(-tiles // below), -(-panels // side))
+            rows, columns = min(size[0] * tile.rows, spec.m), min(size[1] * tile.columns, spec.n)
+            steps = rows * columns / tile.lanes
+            copied = _COPY_STEPS * rows * copy_lhs + _PACK_STEPS * columns * pack_rhs
+            tasks = spec.batch_size * -(-tiles // size[0]) * -(-panels // size[1])
+            cost = (-(-tasks // threads) + _LATENESS) * (steps + copied)
+            if cost < best_cost:
+                best, best_cost = size, cost
+    return best

@@ -15,7 +15,7 @@ from compiler.backends.cpu.runtime.pool_text import CALLER_SPIN, WORKER_SPIN, po
 _ALIGNMENT = 64
 # Rounds of a few dozen nanoseconds each. A worker watches for about as long as falling asleep and being
 # woken would cost; a caller has just finished its own share, so the rest is nearly done.
-_WORKER_SPINS = 2000
+_WORKER_SPINS = 8000
 _CALLER_SPINS = 500
 
 SYMBOLS = ("xe.parallel_for", "xe.now_ns")
