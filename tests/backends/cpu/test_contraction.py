@@ -185,6 +185,13 @@ def test_many_blocks_and_tasks(target: Target) -> None:
     assert row_copy_stride(1024, 4) == 1024 * 4 + 64
 
 
+def test_long_sums_are_done_in_blocks(target: Target) -> None:
+    cases = [_case(15, 37, 1700), _case(14, 33, 3100, flips="lhs rhs"), _case(3, 17, 900, element="f64")]
+    cases += [_case(200, 40, 1601), _case(1, 4100, 1030), _case(14, 20, 1700, flips="out")]
+    assert all(plan(case.spec, target, 1).k_block < case.spec.k for case in cases[:-1])
+    _run(cases, target)
+
+
 def test_threads_give_the_same_result(target: Target) -> None:
     compiler = ModuleCompiler(target)
     runtime = NativeRuntime(compiler)
@@ -278,6 +285,8 @@ def test_epilogues_see_every_element_once_at_its_place(target: Target, out: str)
         (17, 33, 6, "out"),
         (30, 70, 0, ""),
         (130, 66, 300, ""),
+        (15, 40, 1700, ""),
+        (17, 33, 1700, "out"),
     ]:
         case = _case(m, n, k, flips=flips, out=out, batch=(2,))
         rng = np.random.default_rng(m)

@@ -18,6 +18,10 @@ from compiler.backends.cpu.target import Target
 from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
 
 _ROWS_PER_POINTER = 3
+_CACHE_LINE = 64
+_PREFETCH_ROWS = 32
+# With fewer rows a step takes less time than the prefetch saves.
+_PREFETCH_FROM_ROWS = 4
 
 PARAMETERS = (
     ("ptr", "lhs"),
@@ -154,6 +158,8 @@ def _emit_step(
     count, size = kernel.rows * kernel.vectors, ELEMENT_BYTES[kernel.element]
     sums, pointers, rhs = values[:count], values[count:-1], values[-1]
     scalar, vector = llvm_type(kernel.element), llvm_type(kernel.element, kernel.lanes)
+    if kernel.rows >= _PREFETCH_FROM_ROWS:
+        _emit_prefetch(b, rhs, kernel.vectors * kernel.lanes * size)
     right = []
     for part in range(kernel.vectors):
         address = b.gep(rhs, part * kernel.lanes * size)
@@ -168,6 +174,16 @@ def _emit_step(
             at = row * kernel.vectors + part
             sums[at] = multiply_add(b, target, kernel.element, kernel.lanes, left, right[part], sums[at])
     return [*sums, *(b.gep(pointer, size) for pointer in pointers), b.gep(rhs, "%rhs_stride")]
+
+
+def _emit_prefetch(b: TextBuilder, rhs: str, size: int) -> None:
+    """Asks for a later row of the right operand: rows may lie so far apart that the processor does not see it coming."""
+    b.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    # Not inbounds: the address may lie behind the operand. A prefetch never faults.
+    ahead = b.op(f"getelementptr i8, ptr {rhs}, i64 {b.op(f'mul i64 %rhs_stride, {_PREFETCH_ROWS}')}")
+    for offset in range(0, size, _CACHE_LINE):
+        line = b.op(f"getelementptr i8, ptr {ahead}, i64 {offset}")
+        b.emit(f"call void @llvm.prefetch.p0(ptr {line}, i32 0, i32 3, i32 1)")
 
 
 def multiply_add(
