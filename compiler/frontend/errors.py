@@ -29,7 +29,9 @@ class SourceError(Exception):
 def _excerpt(line: str, column: int, width: int = 160) -> tuple[str, str]:
     """The part of a line around a column, control characters made visible, and a caret under the column."""
     start = max(0, min(column - 1 - width // 2, len(line) - width))
-    part = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line[start : start + width])
+    part = "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line[start : start + width]
+    )
     return part, " " * max(0, column - 1 - start) + "^"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from compiler.frontend.mlir.tree import Block, Operation, Raw, Word
-from compiler.ir.types import TensorType
+from compiler.ir.types import ELEMENTS, ElementType, TensorType, Type
 
 if TYPE_CHECKING:
     from compiler.frontend.mlir.reader import Reader
@@ -49,6 +49,8 @@ def default_pretty(r: Reader, op: Operation) -> None:
         token = r.tokens[r.at]
         if token[0] == "%":
             op.operands.append(r.take())
+        elif token.startswith("dense<"):
+            op.attributes["value"] = r.attribute()
         elif r.tokens[r.at + 1] == "=":
             name = KEYS.get(op.name, {}).get(token, token)
             r.at += 2
@@ -58,7 +60,8 @@ def default_pretty(r: Reader, op: Operation) -> None:
         if not r.accept(","):
             break
     r.attribute_dictionary(op)
-    if op.name == "stablehlo.constant":
+    if op.name.startswith("check.") and r.tokens[r.at] != ":":
+        op.operand_types = op.operand_types or [UNKNOWN] * len(op.operands)
         return
     signature(r, op)
 
@@ -96,7 +99,10 @@ def signature(r: Reader, op: Operation) -> None:
         else:
             _spread(op)
     if len(op.operand_types) != len(op.operands):
-        r.fail(f"{op.name} has {len(op.operands)} operands, but its type lists {len(op.operand_types)}", op.offset)
+        r.fail(
+            f"{op.name} has {len(op.operands)} operands, but its type lists {len(op.operand_types)}",
+            op.offset,
+        )
 
 
 def _spread(op: Operation) -> None:
@@ -107,21 +113,34 @@ def _spread(op: Operation) -> None:
         op.result_types = [types[-1]]
     elif op.name in ("stablehlo.optimization_barrier", "sdy.sharding_constraint"):
         op.result_types = list(types)
-    elif op.name in NO_RESULTS:
+    elif op.name in NO_RESULTS or op.name.startswith("check."):
+        op.operand_types = types * len(op.operands) if len(types) == 1 else types
         op.result_types = []
     elif op.name in TOKEN_RESULT or not op.operands:
         op.operand_types = [types[0]] * len(op.operands)
         op.result_types = [types[-1]]
     elif len(types) == 1:
-        op.operand_types = types * len(op.operands)
-        op.result_types = types if op.name not in BOOLEAN_RESULT else types
+        op.operand_types = [_part(op, types[0])] * len(op.operands)
+        op.result_types = types
     else:
         op.result_types = [types[-1]]
 
 
+UNKNOWN = TensorType(ELEMENTS["i1"], ())
+"""Stands for the type of an operand that a check does not write; the importer knows the operand's own."""
 NO_RESULTS = frozenset({"stablehlo.return", "func.return", "return", "sdy.return"})
 TOKEN_RESULT = frozenset({"stablehlo.after_all", "stablehlo.create_token"})
-BOOLEAN_RESULT = frozenset[str]()
+
+
+def _part(op: Operation, kind: Type) -> Type:
+    """The operands' type where only one is written: the result's, or its parts' for `complex`."""
+    if (
+        op.name == "stablehlo.complex"
+        and isinstance(kind, TensorType)
+        and isinstance(kind.element, ElementType)
+    ):
+        return kind.with_element(kind.element.real)
+    return kind
 
 
 def constant(r: Reader, op: Operation) -> None:
@@ -131,9 +150,7 @@ def constant(r: Reader, op: Operation) -> None:
     op.attributes["value"] = value
     if not hasattr(value, "type"):
         r.fail("expected a dense constant", op.offset)
-    if r.accept("->"):
-        op.result_types = [r.type()]
-    elif r.accept(":"):
+    if r.accept("->") or r.accept(":"):
         op.result_types = [r.type()]
     else:
         op.result_types = [value.type]
@@ -163,9 +180,7 @@ def slice_(r: Reader, op: Operation) -> None:
         limits.append(int(r.take(), 0))
         strides.append(int(r.take(), 0) if r.accept(":") else 1)
         r.accept(",")
-    op.attributes.update(
-        start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides)
-    )
+    op.attributes.update(start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides))
     r.attribute_dictionary(op)
     signature(r, op)
 
@@ -201,6 +216,23 @@ def reduce(r: Reader, op: Operation) -> None:
     seconds = [group[1] for group in groups if len(group) == 2]
     block.arguments = firsts + seconds
     op.regions = [block]
+
+
+def scan(r: Reader, op: Operation) -> None:
+    """`chlo.scan(%inputs) inits(%inits) dimension = 0 attributes {…} { region } : types`."""
+    r.expect("(")
+    inputs = r._until(")", r.value)
+    r.expect("inits")
+    r.expect("(")
+    op.operands = inputs + r._until(")", r.value)
+    r.expect("dimension")
+    r.expect("=")
+    op.attributes["dimension"] = int(r.take(), 0)
+    op.attributes["input_count"] = len(inputs)
+    if r.accept("attributes"):
+        r.attribute_dictionary(op)
+    op.regions = [r.region()]
+    signature(r, op)
 
 
 def while_(r: Reader, op: Operation) -> None:
@@ -413,6 +445,7 @@ def sdy_mesh(r: Reader, op: Operation) -> None:
     op.attributes["sym_name"] = str(r.symbol())
     r.expect("=")
     op.attributes["mesh"] = Raw(r.balanced())
+    r.attribute_dictionary(op)
 
 
 def sdy_constraint(r: Reader, op: Operation) -> None:
@@ -451,6 +484,8 @@ PRETTY: dict[str, Callable[[Reader, Operation], None]] = {
     "stablehlo.return": return_,
     "sdy.return": return_,
     "stablehlo.constant": constant,
+    "arith.constant": constant,
+    "chlo.scan": scan,
     "stablehlo.compare": compare,
     "stablehlo.slice": slice_,
     "stablehlo.reduce": reduce,
@@ -467,8 +502,3 @@ PRETTY: dict[str, Callable[[Reader, Operation], None]] = {
     "sdy.sharding_constraint": sdy_constraint,
     "sdy.manual_computation": sdy_manual,
 }
-
-
-def scalar_type(kind: TensorType) -> TensorType:
-    """The rank-0 type of the same elements: what a `reduce … applies` body works on."""
-    return TensorType(kind.element, ())

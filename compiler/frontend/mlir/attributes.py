@@ -70,7 +70,10 @@ class Cursor:
         """Moves past a token that must be the present one."""
         if self.tokens[self.at] != token:
             found = self.tokens[self.at]
-            self.fail(f"expected '{token}'" + (f", found '{found[:40]}'" if found else " before the end of the file"))
+            self.fail(
+                f"expected '{token}'"
+                + (f", found '{found[:40]}'" if found else " before the end of the file")
+            )
         self.at += 1
 
     def enter(self) -> None:
@@ -215,7 +218,11 @@ class Cursor:
             if self.tokens[self.at] == "<":
                 return Raw(token + self.balanced())
             return Word(token)
-        self.fail(f"expected a value, found '{token[:40]}'" if token else "expected a value before the end of the file")
+        self.fail(
+            f"expected a value, found '{token[:40]}'"
+            if token
+            else "expected a value before the end of the file"
+        )
 
     def _dense(self, token: str) -> Any:
         offset = self.offsets[self.at - 1]
@@ -381,7 +388,9 @@ class Cursor:
         return FusedLocation(known, raw[2]) if known else None
 
 
-RECORDS = frozenset({"dot", "gather", "scatter", "channel_handle", "output_operand_alias", "dot_algorithm", "ragged_dot"})
+RECORDS = frozenset(
+    {"dot", "gather", "scatter", "channel_handle", "output_operand_alias", "dot_algorithm", "ragged_dot"}
+)
 """Attributes of the form `#stablehlo.name<key = value, …>`."""
 
 

@@ -85,7 +85,8 @@ class Reader(Cursor):
             made.results.extend([name] if count == 1 else [f"{name}#{index}" for index in range(count)])
         if len(made.results) != len(made.result_types):
             self.fail(
-                f"{made.name} has {len(made.result_types)} results, but {len(made.results)} are named", made.offset
+                f"{made.name} has {len(made.result_types)} results, but {len(made.results)} are named",
+                made.offset,
             )
 
     def _pretty(self, made: Operation, token: str) -> None:

@@ -49,6 +49,8 @@ def element_type(text: str) -> AnyElement:
     text = text.strip()
     if text in ELEMENTS:
         return ELEMENTS[text]
+    if text == "index":
+        return ELEMENTS["i64"]
     if text.startswith("!quant."):
         return _quantized(text)
     if text.startswith("complex<"):

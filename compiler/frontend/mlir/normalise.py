@@ -1,0 +1,262 @@
+"""Attributes as every later part finds them: flat, complete, in plain Python.
+
+The text has dimension numbers as records or pairs, arrays as dense constants or arrays, enumerations as words, and leaves
+out what has a default. After this step names are the specification's and optional attributes with a specified default are
+there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from compiler.frontend.mlir.tree import Raw, Symbol, Word
+from compiler.ir.literal import Literal
+from compiler.ir.program import Attributes
+from compiler.ir.types import TensorType, Type
+
+Found = dict[str, Any]
+
+_ARRAYS = frozenset(
+    {
+        "broadcast_dimensions",
+        "permutation",
+        "dimensions",
+        "start_indices",
+        "limit_indices",
+        "strides",
+        "edge_padding_low",
+        "edge_padding_high",
+        "interior_padding",
+        "slice_sizes",
+        "window_dimensions",
+        "window_strides",
+        "base_dilations",
+        "window_dilations",
+        "padding",
+        "lhs_dilation",
+        "rhs_dilation",
+        "window_reversal",
+        "replica_groups",
+        "source_target_pairs",
+        "fft_length",
+        "known_expanding_dimensions",
+        "known_nonexpanding_dimensions",
+        "operand_layouts",
+        "result_layouts",
+    }
+)
+
+
+def plain(value: Any, is_array: bool = False) -> Any:
+    """A value without the reader's own classes."""
+    if isinstance(value, Word | Symbol | Raw):
+        return str(value)
+    if isinstance(value, Literal):
+        return _nested(value.array) if is_array else value
+    if isinstance(value, tuple | list):
+        return tuple(plain(item, is_array) for item in value)
+    if isinstance(value, Mapping):
+        return Attributes({key: plain(item) for key, item in value.items()})
+    return value
+
+
+def _nested(array: np.ndarray[Any, np.dtype[Any]]) -> Any:
+    listed = array.tolist()
+
+    def freeze(item: Any) -> Any:
+        return tuple(freeze(inner) for inner in item) if isinstance(item, list) else item
+
+    frozen = freeze(listed)
+    return frozen if isinstance(frozen, tuple) else (frozen,)
+
+
+def normalise(opcode: str, attributes: Found, operands: list[Type]) -> Found:
+    """The attributes of one operation.
+
+    Raises:
+        ValueError: with a message for the user.
+    """
+    found: Found = {key: plain(value, key in _ARRAYS) for key, value in attributes.items()}
+    rule = _RULES.get(opcode)
+    if rule is not None:
+        rule(found, operands)
+    return found
+
+
+def _rank(operands: list[Type], index: int = 0) -> int:
+    kind = operands[index] if index < len(operands) else None
+    return kind.rank if isinstance(kind, TensorType) else 0
+
+
+def _flatten_record(found: Found, name: str, fields: tuple[str, ...]) -> None:
+    record = found.pop(name, None) or {}
+    for field in fields:
+        found.setdefault(field, record.get(field, () if field != "index_vector_dim" else 0))
+
+
+def _dot_general(found: Found, operands: list[Type]) -> None:
+    names = ("batching", "contracting")
+    record = found.pop("dot_dimension_numbers", None)
+    for name in names:
+        pair = found.pop(f"{name}_dims", None)
+        for side, index in (("lhs", 0), ("rhs", 1)):
+            key = f"{side}_{name}_dimensions"
+            if pair is not None:
+                found[key] = tuple(pair[index])
+            else:
+                found[key] = tuple(record.get(key, ())) if record else found.get(key, ())
+
+
+def _gather(found: Found, operands: list[Type]) -> None:
+    fields = (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+        "start_index_map",
+        "index_vector_dim",
+    )
+    _flatten_record(found, "dimension_numbers", fields)
+    found.setdefault("indices_are_sorted", False)
+
+
+def _scatter(found: Found, operands: list[Type]) -> None:
+    fields = (
+        "update_window_dims",
+        "inserted_window_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+        "scatter_dims_to_operand_dims",
+        "index_vector_dim",
+    )
+    _flatten_record(found, "scatter_dimension_numbers", fields)
+    found.setdefault("indices_are_sorted", False)
+    found.setdefault("unique_indices", False)
+
+
+_DIM_NUMBERS = re.compile(r"\[([^\]]*)\]\s*x\s*\[([^\]]*)\]\s*->\s*\[([^\]]*)\]")
+
+
+def _convolution(found: Found, operands: list[Type]) -> None:
+    text = found.pop("dimension_numbers", "")
+    match = _DIM_NUMBERS.search(text)
+    if match is None:
+        raise ValueError("convolution needs its dimension numbers")
+    parts = [[label.strip() for label in group.split(",")] for group in match.groups()]
+    sides = (
+        ("input", "b", "batch", "f", "feature"),
+        ("kernel", "i", "input_feature", "o", "output_feature"),
+        ("output", "b", "batch", "f", "feature"),
+    )
+    for (side, first, first_name, second, second_name), labels in zip(sides, parts, strict=True):
+        if first not in labels or second not in labels:
+            raise ValueError(f"dimension numbers of the {side} lack {first} or {second}")
+        found[f"{side}_{first_name}_dimension"] = labels.index(first)
+        found[f"{side}_{second_name}_dimension"] = labels.index(second)
+        spatial = sorted((int(label), index) for index, label in enumerate(labels) if label.isdigit())
+        found[f"{side}_spatial_dimensions"] = tuple(index for _, index in spatial)
+    count = len(found["input_spatial_dimensions"])
+    _fill(found, "window_strides", (1,) * count)
+    _fill(found, "lhs_dilation", (1,) * count)
+    _fill(found, "rhs_dilation", (1,) * count)
+    _fill(found, "window_reversal", (False,) * count)
+    found["padding"] = _pairs(found.get("padding"), count)
+    found.setdefault("feature_group_count", 1)
+    found.setdefault("batch_group_count", 1)
+
+
+def _fill(found: Found, name: str, default: tuple[Any, ...]) -> None:
+    """A default for a missing array; a one-element splat is spread."""
+    value = found.get(name)
+    if value is None:
+        found[name] = default
+    elif len(value) == 1 and len(default) != 1 and len(default) > 0:
+        found[name] = tuple(value) * len(default)
+
+
+def _pairs(value: Any, count: int) -> tuple[tuple[int, int], ...]:
+    """Low and high padding of each dimension."""
+    if value is None:
+        return ((0, 0),) * count
+    flat = [number for item in value for number in (item if isinstance(item, tuple) else (item,))]
+    if len(flat) == 1:
+        flat = flat * (2 * count)
+    if len(flat) % 2:
+        raise ValueError("padding must give two numbers a dimension")
+    return tuple((flat[index], flat[index + 1]) for index in range(0, len(flat), 2))
+
+
+def _reduce_window(found: Found, operands: list[Type]) -> None:
+    count = len(found.get("window_dimensions", ()))
+    for name in ("window_strides", "base_dilations", "window_dilations"):
+        _fill(found, name, (1,) * count)
+    found["padding"] = _pairs(found.get("padding"), count)
+
+
+def _select_and_scatter(found: Found, operands: list[Type]) -> None:
+    rank = _rank(operands)
+    _fill(found, "window_dimensions", (1,) * rank)
+    _fill(found, "window_strides", (1,) * rank)
+    found["padding"] = _pairs(found.get("padding"), rank)
+
+
+def _compare(found: Found, operands: list[Type]) -> None:
+    if "compare_type" in found and found["compare_type"] != "NOTYPE":
+        return
+    element = operands[0].element if operands and isinstance(operands[0], TensorType) else None
+    kind = element.kind if element is not None else "float"
+    found["compare_type"] = {"int": "SIGNED", "uint": "UNSIGNED", "bool": "UNSIGNED"}.get(kind, "FLOAT")
+
+
+def _default(name: str, value: Any) -> Callable[[Found, list[Type]], None]:
+    def rule(found: Found, operands: list[Type]) -> None:
+        found.setdefault(name, value)
+
+    return rule
+
+
+def _sort(found: Found, operands: list[Type]) -> None:
+    found.setdefault("dimension", -1)
+    if found["dimension"] < 0:
+        found["dimension"] += _rank(operands)
+    found.setdefault("is_stable", False)
+
+
+def _triangular_solve(found: Found, operands: list[Type]) -> None:
+    for name in ("left_side", "lower", "unit_diagonal"):
+        found.setdefault(name, False)
+    found.setdefault("transpose_a", "NO_TRANSPOSE")
+
+
+def _custom_call(found: Found, operands: list[Type]) -> None:
+    found.setdefault("has_side_effect", False)
+    found.setdefault("backend_config", "")
+    found.setdefault("api_version", 1)
+
+
+def _slice(found: Found, operands: list[Type]) -> None:
+    _fill(found, "strides", (1,) * len(found.get("start_indices", ())))
+
+
+_RULES: dict[str, Callable[[Found, list[Type]], None]] = {
+    "dot_general": _dot_general,
+    "gather": _gather,
+    "dynamic_gather": _gather,
+    "scatter": _scatter,
+    "convolution": _convolution,
+    "dynamic_conv": _convolution,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+    "compare": _compare,
+    "chlo.broadcast_compare": _compare,
+    "sort": _sort,
+    "triangular_solve": _triangular_solve,
+    "custom_call": _custom_call,
+    "cholesky": _default("lower", False),
+    "slice": _slice,
+    "composite": _default("version", 0),
+}
