@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -207,6 +207,25 @@ def test_any_layout(target: Target) -> None:
     _check(shapes, target)
 
 
+def _features_first(shape: Shape) -> Shape:
+    digits = "".join(str(axis) for axis in range(len(shape.image)))
+    return replace(shape, layouts=(f"NC{digits}", f"OI{digits}", f"NF{digits}"))
+
+
+@pytest.mark.parametrize("side", ["start", "end"])
+@pytest.mark.parametrize("masked", [True, False])
+def test_features_before_positions(target: Target, side: Side, masked: bool) -> None:
+    """The layout of most exported vision models; it is computed transposed."""
+    shapes = [_features_first(shape) for shape in _SHAPES]
+    shapes += [
+        _features_first(Shape(2, 3, 14, (40, 37), (3, 3), padding=((1, 1), (1, 1)))),
+        _features_first(Shape(1, 3, 14, (9, 37), (2, 3), padding=((0, 1), (4, 3)), strides=(2, 1))),
+        _features_first(Shape(1, 19, 19, (6, 20), (3, 3), padding=((1, 1), (1, 1)), feature_groups=19)),
+        _features_first(Shape(1, 4, 6, (6, 20), (3, 3), padding=((1, 1), (1, 1)), element="bf16")),
+    ]
+    _check(shapes, replace(target, has_masked_memory=masked), side, threads=3)
+
+
 @pytest.mark.parametrize("element", ["f64", "f16", "bf16"])
 def test_other_element_types(target: Target, element: str) -> None:
     _check(
@@ -256,18 +275,19 @@ class AddFeatureBias:
     key: str = "feature-bias"
 
     def emit(self, b: TextBuilder, value: str, where: TileVector) -> str:
-        bias = where.load(b, where.buffer(b, 4), where.column, 1, where.element)
+        bias = where.load(b, where.buffer(b, 4), where.column, int(where.axis == "column"), where.element)
         return b.op(f"fadd {llvm_type(where.element, where.lanes)} {value}, {bias}")
 
 
-@pytest.mark.parametrize("groups", [1, 37])
-def test_an_epilogue_knows_its_feature(target: Target, groups: int) -> None:
-    spec, arrays, right = _build(Shape(2, 37, 37, (5, 6), (3, 3), feature_groups=groups))
+@pytest.mark.parametrize(("groups", "first"), [(1, False), (37, False), (1, True)])
+def test_an_epilogue_knows_its_feature(target: Target, groups: int, first: bool) -> None:
+    shape = Shape(2, 37, 37, (5, 6), (3, 3), feature_groups=groups)
+    spec, arrays, right = _build(_features_first(shape) if first else shape)
     bias = np.linspace(-3, 3, 37).astype(np.float32)
     code = emit_convolution("conv", spec, target, AddFeatureBias())
     library = ModuleCompiler(target).load(kernel_module([code]))
     result = run_kernel(library, code, [*arrays[:3], np.zeros(code.scratch_bytes, np.uint8), bias])[2]
-    np.testing.assert_allclose(result, right + bias, atol=1e-4)
+    np.testing.assert_allclose(result, right + (bias[:, None, None] if first else bias), atol=1e-4)
 
 
 def test_natural_layouts_become_one_product(target: Target) -> None:

@@ -8,12 +8,13 @@ other product. Depthwise convolutions, which would be products with one column, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.backends.cpu.contraction.convolution_spec import ConvolutionSpec, TensorView
 from compiler.backends.cpu.contraction.depthwise import emit_depthwise, suits_depthwise
 from compiler.backends.cpu.contraction.epilogue import EpilogueEmitter
 from compiler.backends.cpu.contraction.gemm import GemmEmitter
+from compiler.backends.cpu.contraction.image_panels import emit_image_panel
 from compiler.backends.cpu.contraction.image_rows import emit_image_rows
 from compiler.backends.cpu.contraction.schedule import plan
 from compiler.backends.cpu.contraction.spec import GemmSpec, MatrixView
@@ -100,19 +101,24 @@ def emit_convolution(
     threads = target.cores if threads is None else threads
     if suits_depthwise(spec):
         return emit_depthwise(name, spec, target, epilogue, threads)
-    product = product_of(spec)
-    gemm = product.gemm
+    gemm = product_of(spec).gemm
+    levels = _transposed_levels(spec)
+    if gemm.out.row_stride == 1 and gemm.out.column_stride != 1 and levels is not None:
+        return _emit_by_panels(name, spec, target, epilogue, threads, levels)
+    return _emit_by_rows(name, spec, target, epilogue, threads)
+
+
+def _emit_by_rows(
+    name: str, spec: ConvolutionSpec, target: Target, epilogue: EpilogueEmitter | None, threads: int
+) -> KernelCode:
+    """Output positions are the rows of the product."""
+    gemm = product_of(spec).gemm
     rows = emit_image_rows(f"{name}.rows", spec, target)
     levels = _kernel_levels(spec)
     schedule = plan(gemm, target, threads, lhs_is_made=True, rhs_levels=len(levels))
-    leading = math.prod(gemm.batch[1:])
 
     def make_rows(b: TextBuilder, to: str, batch: str, first: str, count: str, stride: int) -> None:
-        image = b.load("ptr", b.gep("%buffers", spec.lhs.buffer, "ptr"), 8, hint="image")
-        image = b.gep(image, spec.lhs.offset * spec.lhs.element_bytes)
-        # Row numbers of the whole output: the dimensions that are apart come before those of the rows.
-        number = b.add(b.mul(b.rem(batch, leading), gemm.m), first)
-        group = b.div(batch, leading)
+        image, group, number = _position(b, spec, gemm.batch, gemm.m, batch, first)
         arguments = (
             f"ptr {to}",
             f"i64 {stride}",
@@ -126,6 +132,82 @@ def emit_convolution(
     emitter = GemmEmitter(name, gemm, target, schedule, epilogue, make_rows=make_rows, rhs_levels=levels)
     emitter.shared[rows.name] = rows
     return emitter.emit()
+
+
+def _emit_by_panels(
+    name: str,
+    spec: ConvolutionSpec,
+    target: Target,
+    epilogue: EpilogueEmitter | None,
+    threads: int,
+    levels: _TransposedLevels,
+) -> KernelCode:
+    """Output positions are the columns of the product, since there they are next to one another."""
+    gemm = product_of(spec).gemm.transposed
+    # The panels lie in no buffer; what counts here are the unit strides and the type of the copy.
+    panels = replace(gemm.rhs, row_stride=gemm.n, column_stride=1)
+    gemm = replace(gemm, lhs=replace(gemm.lhs, column_stride=levels.k_stride), rhs=panels)
+    schedule = plan(gemm, target, threads, rhs_is_made=True)
+    panel = emit_image_panel(
+        f"{name}.panel", spec, target, levels.feature_step, levels.tap_steps, schedule.tile.columns
+    )
+
+    def make_panel(b: TextBuilder, to: str, batch: str, first: str, count: str) -> None:
+        image, group, number = _position(b, spec, gemm.batch, gemm.n, batch, first)
+        arguments = (f"ptr {to}", f"ptr {image}", f"i64 {group}", f"i64 {number}", f"i64 {count}")
+        b.call("void", panel.name, *arguments)
+
+    emitter = GemmEmitter(name, gemm, target, schedule, epilogue, swapped=True, make_panel=make_panel)
+    emitter.shared[panel.name] = panel
+    return emitter.emit()
+
+
+def _position(
+    b: TextBuilder,
+    spec: ConvolutionSpec,
+    batch_sizes: tuple[int, ...],
+    positions: int,
+    batch: str,
+    first: str,
+) -> tuple[str, str, str]:
+    """The input's address, the group, and the number of an output position in the whole output."""
+    image = b.load("ptr", b.gep("%buffers", spec.lhs.buffer, "ptr"), 8, hint="image")
+    image = b.gep(image, spec.lhs.offset * spec.lhs.element_bytes)
+    # The dimensions that are apart come before those counted by `first`.
+    leading = math.prod(batch_sizes[1:])
+    return image, b.div(batch, leading), b.add(b.mul(b.rem(batch, leading), positions), first)
+
+
+@dataclass(frozen=True, slots=True)
+class _TransposedLevels:
+    """An order of taps and input features in which one stride steps through the kernel.
+
+    Attributes:
+        k_stride: that stride, in elements.
+        feature_step: steps between input features.
+        tap_steps: steps between taps, for each spatial dimension.
+    """
+
+    k_stride: int
+    feature_step: int
+    tap_steps: tuple[int, ...]
+
+
+def _transposed_levels(spec: ConvolutionSpec) -> _TransposedLevels | None:
+    """The order in which the kernel itself lies in memory; None if it is not dense."""
+    sizes = (*spec.kernel_spatial, spec.group_inputs)
+    strides = (*spec.rhs.spatial_strides, spec.rhs.outer_stride)
+    inward = sorted((axis for axis, size in enumerate(sizes) if size != 1), key=lambda axis: strides[axis])
+    if not spec.kernel_spatial or (inward and strides[inward[0]] <= 0):
+        return None
+    steps, step = [0] * len(sizes), 1
+    unit = strides[inward[0]] if inward else 1
+    for axis in inward:
+        if strides[axis] != step * unit:
+            return None
+        steps[axis] = step
+        step *= sizes[axis]
+    return _TransposedLevels(unit, steps[-1], tuple(steps[:-1]))
 
 
 def _kernel_levels(spec: ConvolutionSpec) -> tuple[tuple[int, int], ...]:

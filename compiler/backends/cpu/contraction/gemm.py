@@ -34,6 +34,9 @@ _KERNEL_PARAMETERS = (("ptr noalias", "buffers"), ("i64", "begin"), ("i64", "end
 RowMaker = Callable[[TextBuilder, str, str, str, str, int], None]
 """Makes rows of a left operand: builder, destination, batch number, first row, row count, stride in bytes."""
 
+PanelMaker = Callable[[TextBuilder, str, str, str, str], None]
+"""Makes a panel of a right operand: builder, destination, batch number, first column, column count."""
+
 
 def emit_gemm(
     name: str,
@@ -80,6 +83,7 @@ class GemmEmitter:
         epilogue: what is done before a tile is stored.
         swapped: whether `spec` is the transposed form of what the epilogue knows.
         make_rows: what makes rows of the left operand that does not lie in memory.
+        make_panel: what makes panels of the right operand that does not lie in memory.
         rhs_levels: sizes and strides that together step through the rows of the right operand, outermost
             first; empty where the one row stride does.
         shared: the functions the kernel calls.
@@ -92,6 +96,7 @@ class GemmEmitter:
     epilogue: EpilogueEmitter | None = None
     swapped: bool = False
     make_rows: RowMaker | None = None
+    make_panel: PanelMaker | None = None
     rhs_levels: tuple[tuple[int, int], ...] = ()
     shared: dict[str, SharedFunction] = field(default_factory=dict)
 
@@ -192,7 +197,8 @@ class GemmEmitter:
 
     def _matrix(self, b: TextBuilder, view: MatrixView, batch: str) -> str:
         """The address of a matrix of the batch."""
-        if view is self.spec.lhs and self.make_rows is not None:
+        made = (view is self.spec.lhs and self.make_rows) or (view is self.spec.rhs and self.make_panel)
+        if made:
             return "null"
         return matrix_address(b, view, self.spec.batch, batch)
 
@@ -205,9 +211,11 @@ class GemmEmitter:
         with b.loop(first, end, hint="pack") as panel:
             to = b.gep(place.panels, b.mul(b.sub(panel, first), self._panel_bytes()))
             column = b.mul(panel, tile.columns)
-            origin = b.gep(place.rhs, b.mul(column, rhs.column_stride * rhs.element_bytes))
             columns = b.minimum(b.sub(self.spec.n, column), tile.columns)
-            if self.rhs_levels:
+            origin = b.gep(place.rhs, b.mul(column, rhs.column_stride * rhs.element_bytes))
+            if self.make_panel is not None:
+                self.make_panel(b, to, place.batch, column, columns)
+            elif self.rhs_levels:
                 self._emit_level(b, to, origin, columns, self.rhs_levels)
             else:
                 origin = b.gep(origin, b.mul(depth.first, rhs.row_stride * rhs.element_bytes))

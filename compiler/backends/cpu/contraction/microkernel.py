@@ -177,7 +177,7 @@ def _emit_step(
 
 
 def _emit_prefetch(b: TextBuilder, rhs: str, size: int) -> None:
-    """Asks for a later row of the right operand: rows may lie so far apart that the processor does not see it coming."""
+    """Asks for a later row of the right operand: the processor does not foresee rows that lie far apart."""
     b.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     # Not inbounds: the address may lie behind the operand. A prefetch never faults.
     ahead = b.op(f"getelementptr i8, ptr {rhs}, i64 {b.op(f'mul i64 %rhs_stride, {_PREFETCH_ROWS}')}")

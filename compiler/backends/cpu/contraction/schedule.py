@@ -121,7 +121,13 @@ def row_copy_stride(k: int, element_bytes: int) -> int:
 
 
 def plan(
-    spec: GemmSpec, target: Target, threads: int, *, lhs_is_made: bool = False, rhs_levels: int = 1
+    spec: GemmSpec,
+    target: Target,
+    threads: int,
+    *,
+    lhs_is_made: bool = False,
+    rhs_levels: int = 1,
+    rhs_is_made: bool = False,
 ) -> Schedule:
     """Cuts up a product for `threads` threads.
 
@@ -131,14 +137,17 @@ def plan(
         threads: how many threads will share the work.
         lhs_is_made: the left operand does not lie in memory; its rows are made when they are needed.
         rhs_levels: how many strides it takes to step through the rows of the right operand.
+        rhs_is_made: the right operand does not lie in memory; its panels are made when they are needed.
     """
     size = spec.accumulate_bytes
     tile = tile_shape(target, 8 * size, spec.m, spec.n)
     tiles = -(-spec.m // tile.rows)
     panels = -(-spec.n // tile.columns)
-    pack_rhs = rhs_levels > 1 or _must_pack(spec, tile, target) or spec.m >= _ROWS_WORTH_PACKING
+    pack_rhs = (
+        rhs_is_made or rhs_levels > 1 or _must_pack(spec, tile, target) or spec.m >= _ROWS_WORTH_PACKING
+    )
     copy_lhs = lhs_is_made or _must_copy(spec.lhs, spec.accumulate) or _rows_collide(spec, tile.rows, panels)
-    k_block = spec.k if lhs_is_made or rhs_levels > 1 else _k_block(spec, target)
+    k_block = spec.k if lhs_is_made or rhs_is_made or rhs_levels > 1 else _k_block(spec, target)
     stride = row_copy_stride(k_block, size) if copy_lhs else spec.lhs.row_stride * spec.lhs.element_bytes
     row_bytes = max(1, k_block * size)
     tiles_per_task, panels_per_task = _task_size(spec, tile, tiles, panels, copy_lhs, pack_rhs, threads)
