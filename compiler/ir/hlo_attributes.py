@@ -25,7 +25,9 @@ def _by(values: Iterable[Any]) -> str:
 
 def hlo_attributes(instruction: Instruction, computation: Computation | None) -> list[str]:
     """The attributes of an instruction, in XLA's order, each as one piece of text."""
-    rule = _RULES.get(instruction.opcode) or (_chlo if "." in instruction.opcode else None)
+    rule = _RULES.get(instruction.opcode)
+    if rule is None and "." in instruction.opcode and instruction.opcode != "chlo.erf":
+        rule = _chlo
     found = rule(instruction, computation) if rule else []
     found += _called(instruction)
     sharding = instruction.attributes.get("mhlo.sharding")

@@ -243,6 +243,8 @@ class _Importer:
             types = [body.instructions[operand].type for operand in operands]
             called = self._called(body, op, opcode, types)
             attributes = self._attributes(op, opcode, types)
+            if opcode == "optimization_barrier" and len(operands) > 1:
+                operands = [self._add(body, op, "tuple", TupleType(tuple(types)), operands)]
             self._define(body, op, self._add(body, op, opcode, _result(op), operands, attributes, called))
 
     def _attributes(self, op: Operation, opcode: str, types: list[Type]) -> Attributes:
@@ -287,7 +289,7 @@ class _Importer:
         key = (opcode, kind.element)
         if key not in self.reducers:
             scalar = TensorType(kind.element, ())
-            body = Body(self._computation_name(f"{opcode}_{kind.element.name}"), None)
+            body = Body(self._computation_name(f"{opcode}_{_plain_name(kind)}"), None)
             operands = [self._parameter(body, index, scalar, None, op) for index in range(2)]
             root = self._add(body, op, opcode, scalar, operands)
             self.computations[body.name] = make_computation(body.name, body.instructions, root)
@@ -396,6 +398,11 @@ class _Importer:
 
 def _result(op: Operation) -> Type:
     return op.result_types[0] if len(op.result_types) == 1 else TupleType(tuple(op.result_types))
+
+
+def _plain_name(kind: TensorType) -> str:
+    """An element type's name without brackets."""
+    return kind.element.name.replace("complex<", "c").rstrip(">")
 
 
 def _is_check(op: Operation) -> bool:
