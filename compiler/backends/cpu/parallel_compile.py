@@ -14,9 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from compiler.backends.cpu.jit import Level, ModuleCompiler
 from compiler.backends.cpu.target import Target
 
-# A worker needs about a third of a second of one core to start and import LLVM, in which this process
-# compiles about this many characters of IR itself.
-_WORTHWHILE_CHARACTERS = 2_500_000
+# Starting workers takes about 0.6 s, in which this process compiles about half as many characters of IR
+# itself.
+_WORTHWHILE_CHARACTERS = 1_500_000
 
 
 def compile_modules(

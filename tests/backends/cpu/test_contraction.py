@@ -148,6 +148,14 @@ def test_batches(target: Target) -> None:
     _run(cases, target, threads=4, ranges=3)
 
 
+def test_large_batches_share_scratch_memory(target: Target) -> None:
+    case = _case(5, 20, 9, batch=(7, 5), flips="lhs rhs")
+    code = emit_gemm("batched", case.spec, target, threads=2)
+    assert code.tasks == 7
+    assert code.scratch_bytes < 7 * 8192
+    _run([case, _case(3, 4, 5, batch=(41,), flips="rhs")], target, threads=2, ranges=3)
+
+
 def test_any_strides(target: Target) -> None:
     """Gaps, negative strides and strides of zero (a broadcast)."""
     rng = np.random.default_rng(3)

@@ -104,7 +104,7 @@ class GemmEmitter:
         """The finished kernel."""
         schedule, spec = self.schedule, self.spec
         b = TextBuilder(self.name, _KERNEL_PARAMETERS)
-        tasks = schedule.tile_tasks * schedule.panel_tasks * spec.batch_size
+        tasks = schedule.tile_tasks * schedule.panel_tasks * -(-spec.batch_size // schedule.products_per_task)
         if tasks:
             scratch = self._scratch(b)
             with b.loop("%begin", "%end", hint="task") as task:
@@ -153,7 +153,16 @@ class GemmEmitter:
         tile_task = b.rem(task, schedule.tile_tasks)
         rest = b.div(task, schedule.tile_tasks)
         panel_task = b.rem(rest, schedule.panel_tasks)
-        batch = b.div(rest, schedule.panel_tasks)
+        first = b.mul(b.div(rest, schedule.panel_tasks), schedule.products_per_task)
+        end = b.minimum(b.add(first, schedule.products_per_task), self.spec.batch_size)
+        with b.loop(first, end, hint="product") as batch:
+            self._emit_product(b, batch, tile_task, panel_task, scratch)
+
+    def _emit_product(
+        self, b: TextBuilder, batch: str, tile_task: str, panel_task: str, scratch: str
+    ) -> None:
+        """The task's share of one product of the batch."""
+        schedule = self.schedule
         place = _Place(
             batch,
             self._matrix(b, self.spec.lhs, batch),

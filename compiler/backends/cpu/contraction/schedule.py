@@ -86,6 +86,7 @@ class Schedule:
         panels_per_block: panels packed at a time.
         tiles_per_task: tiles of a task.
         panels_per_task: panels of a task.
+        products_per_task: how many products of a large batch one task does, one after the other.
     """
 
     tile: TileShape
@@ -102,6 +103,7 @@ class Schedule:
     panels_per_block: int
     tiles_per_task: int
     panels_per_task: int
+    products_per_task: int
 
     @property
     def tile_tasks(self) -> int:
@@ -170,6 +172,8 @@ def plan(
         panels_per_block=max(1, min(panels_per_block, panels_per_task)),
         tiles_per_task=tiles_per_task,
         panels_per_task=panels_per_task,
+        # Each task has scratch memory of its own: there should not be one for each product of a large batch.
+        products_per_task=max(1, -(-spec.batch_size // (threads * _TASKS_PER_THREAD))),
     )
 
 
