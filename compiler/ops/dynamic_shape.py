@@ -1,0 +1,163 @@
+"""Shape operations whose sizes are operands: gone after shape refinement, evaluated here by the sizes' values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compiler.ir.semantics import OperationError
+from compiler.ir.types import DYNAMIC, TensorType, Type
+from compiler.ops.constraints import (
+    given_result,
+    require,
+    require_in_range,
+    require_unique,
+    same_baseline,
+    same_dimension,
+    tensor_result,
+)
+from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site, Trait
+from compiler.ops.shape import broadcast, check_broadcast, pad, require_same_elements
+from compiler.ops.structure import iota
+
+
+def _require_sizes(site: Site, index: int, name: str, count: int) -> None:
+    """An operand must be a vector with one integer for each of `count` dimensions."""
+    found = site.tensor(index)
+    require(
+        found.rank == 1 and found.element.is_integer and same_dimension(found.shape[0], count),
+        f"{name} must hold {count} integers, but is {found}",
+    )
+
+
+def _sizes(values: Array) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+def _infer_broadcast(site: Site) -> Type:
+    result = require_same_elements(site)
+    dimensions = site.attributes["broadcast_dimensions"]
+    check_broadcast(site.tensor(0), result, dimensions)
+    _require_sizes(site, 1, "(C7) output_dimensions", result.rank)
+    known = (
+        *site.attributes.get("known_expanding_dimensions", ()),
+        *site.attributes.get("known_nonexpanding_dimensions", ()),
+    )
+    require_unique(known, "(C8) known expanding and nonexpanding dimensions must not repeat")
+    require_in_range(known, site.tensor(0).rank, "(C9) known dimensions must be dimensions of the operand")
+    return result
+
+
+def _broadcast(evaluation: Evaluation, x: Array, sizes: Array) -> Array:
+    dimensions, shape = evaluation.attributes["broadcast_dimensions"], _sizes(sizes)
+    for index, dimension in enumerate(dimensions):
+        if x.shape[index] not in (1, shape[dimension]):
+            raise OperationError(
+                f"operand dimension {index} of size {x.shape[index]} cannot be broadcast to {shape[dimension]}"
+            )
+    return broadcast(x, dimensions, shape)
+
+
+def _infer_reshape(site: Site) -> Type:
+    result = require_same_elements(site)
+    _require_sizes(site, 1, "(C4) output_shape", result.rank)
+    return result
+
+
+def _reshape(evaluation: Evaluation, x: Array, sizes: Array) -> Array:
+    shape = _sizes(sizes)
+    if int(np.prod(shape, dtype=np.int64)) != x.size:
+        raise OperationError(f"{x.size} elements cannot be given the shape {list(shape)}")
+    return x.reshape(shape)
+
+
+def _infer_iota(site: Site) -> Type:
+    result = given_result(site)
+    _require_sizes(site, 0, "(C2) output_shape", result.rank)
+    dimension = site.attributes["iota_dimension"]
+    require(
+        0 <= dimension < result.rank,
+        f"(C1) iota_dimension must be one of the result's {result.rank} dimensions, but is {dimension}",
+    )
+    return result
+
+
+def _iota(evaluation: Evaluation, sizes: Array) -> Array:
+    result = evaluation.result
+    assert isinstance(result, TensorType)
+    with np.errstate(all="ignore"):
+        return iota(result, _sizes(sizes), evaluation.attributes["iota_dimension"])
+
+
+def _infer_pad(site: Site) -> Type:
+    result, operand, value = require_same_elements(site), site.tensor(0), site.tensor(1)
+    require(
+        same_baseline(value.element, operand.element) and value.rank == 0,
+        f"(C1) padding_value must be a scalar of the operand's elements, but is {value}",
+    )
+    for index, name in ((2, "edge_padding_low"), (3, "edge_padding_high"), (4, "interior_padding")):
+        _require_sizes(site, index, f"(C2) {name}", operand.rank)
+    require(result.rank == operand.rank, f"(C4) result must have the operand's rank, but is {result}")
+    return result
+
+
+def _pad(evaluation: Evaluation, x: Array, value: Array, low: Array, high: Array, interior: Array) -> Array:
+    gaps = _sizes(interior)
+    if any(gap < 0 for gap in gaps):
+        raise OperationError(f"(C3) interior_padding must not be negative, but is {list(gaps)}")
+    return pad(x, value, _sizes(low), _sizes(high), gaps)
+
+
+def _infer_slice(site: Site) -> Type:
+    result, operand = require_same_elements(site), site.tensor(0)
+    for index, name in ((1, "start_indices"), (2, "limit_indices"), (3, "strides")):
+        _require_sizes(site, index, f"(C2) {name}", operand.rank)
+    require(result.rank == operand.rank, f"(C3) result must have the operand's rank, but is {result}")
+    return result
+
+
+def _slice(evaluation: Evaluation, x: Array, starts: Array, limits: Array, strides: Array) -> Array:
+    parts = []
+    for index, (start, limit, stride) in enumerate(zip(*map(_sizes, (starts, limits, strides)), strict=True)):
+        if not 0 <= start <= limit <= x.shape[index] or stride < 1:
+            raise OperationError(
+                f"dimension {index} of size {x.shape[index]} has no slice [{start}:{limit}:{stride}]"
+            )
+        parts.append(slice(start, limit, stride))
+    return x[tuple(parts)]
+
+
+def _verify_known_sizes(site: Site) -> None:
+    result = tensor_result(site)
+    require(all(size >= 0 or size == DYNAMIC for size in result.shape), f"negative size in {result}")
+
+
+def _dynamic(opcode: str, infer: Any, evaluate: Any, arity: int, *attributes: Attribute) -> Operation:
+    return Operation(
+        opcode,
+        infer,
+        evaluate,
+        arity=arity,
+        attributes=attributes,
+        verify=_verify_known_sizes,
+        traits=frozenset((Trait.DYNAMIC_SHAPE, Trait.DATA_MOVEMENT)),
+        spec=f"StableHLO, {opcode}",
+    )
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    _dynamic(
+        "dynamic_broadcast_in_dim",
+        _infer_broadcast,
+        _broadcast,
+        2,
+        Attribute("broadcast_dimensions", "i64s", required=True),
+        Attribute("known_expanding_dimensions", "i64s"),
+        Attribute("known_nonexpanding_dimensions", "i64s"),
+    ),
+    _dynamic("dynamic_reshape", _infer_reshape, _reshape, 2),
+    _dynamic("dynamic_iota", _infer_iota, _iota, 1, Attribute("iota_dimension", "i64", required=True)),
+    _dynamic("dynamic_pad", _infer_pad, _pad, 5),
+    _dynamic("real_dynamic_slice", _infer_slice, _slice, 4),
+)
