@@ -233,7 +233,7 @@ class Code:
     def emit(self, expression: str, kind: str) -> Lanes:
         """Appends an instruction and returns its value."""
         self._count += 1
-        name = f"%{self._count}.v"
+        name = f"%v{self._count}"
         self._lines.append(f"  {name} = {expression}")
         return Lanes(self, kind, name)
 
@@ -280,7 +280,7 @@ class Code:
         """Horner's rule; the constant term comes first."""
         result = self.constant(x.kind, coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
-            result = self.fma(x, result, coefficient) if result.name[0] == "%" else self.fma(x, result, coefficient)
+            result = self.fma(x, result, coefficient)
         return result
 
     def call(self, op: str, element: str, *arguments: Lanes, result: str = "") -> Lanes:
