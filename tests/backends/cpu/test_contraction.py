@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +15,13 @@ from guarded import Array, Side, run_kernel
 
 from compiler.backends.cpu.contraction import EpilogueEmitter, GemmSpec, MatrixView, TileVector, emit_gemm
 from compiler.backends.cpu.contraction.conversion import narrow, storage_type
+from compiler.backends.cpu.contraction.microkernel import Microkernel, emit_microkernel
 from compiler.backends.cpu.contraction.schedule import plan, row_copy_stride
 from compiler.backends.cpu.jit import ModuleCompiler
 from compiler.backends.cpu.kernel_code import KernelCode, kernel_module
 from compiler.backends.cpu.runtime import NativeRuntime, Pool
 from compiler.backends.cpu.target import Target, detect, from_features
-from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
+from compiler.backends.cpu.text_builder import TextBuilder, assemble_module, llvm_type
 
 _DTYPES: dict[str, Any] = {
     "f16": np.float16,
@@ -316,6 +318,32 @@ def test_products_share_microkernels(target: Target) -> None:
     ]
     assert len({function.name for code in codes for function in code.shared}) == len(codes[0].shared)
     assert kernel_module(codes).count("define internal") == len(codes[0].shared)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "shapes"),
+    [
+        ("haswell", "avx avx2 fma f16c bmi2", [(6, 2, 8), (5, 2, 8), (2, 4, 8), (1, 8, 8)]),
+        (
+            "skylake-avx512",
+            "avx2 fma avx512f avx512vl avx512bw avx512dq",
+            [(13, 2, 16), (6, 4, 16), (2, 8, 16)],
+        ),
+        ("znver4", "avx2 fma avx512f avx512vl avx512bw avx512dq", [(13, 2, 16), (12, 2, 16), (1, 8, 16)]),
+    ],
+)
+def test_sums_stay_in_registers(cpu: str, features: str, shapes: list[tuple[int, int, int]]) -> None:
+    """A spill in the innermost loop costs a third of the speed, and nothing else would show it."""
+    if not detect().triple.startswith("x86_64"):
+        pytest.skip("needs LLVM's x86 code generator")
+    other = from_features("x86_64-unknown-linux-gnu", cpu, dict.fromkeys(features.split(), True))
+    for rows, vectors, lanes in shapes:
+        function = emit_microkernel(Microkernel("f32", "f32", rows, vectors, lanes, False, False), other)
+        module = assemble_module([function.text.replace("internal ", "")], function.declarations)
+        blocks = re.split(r"\n\.L\w+:", ModuleCompiler(other).assembly(module))
+        innermost = max(blocks, key=lambda block: block.count("vfmadd"))
+        assert innermost.count("vfmadd") == rows * vectors
+        assert "(%rsp)" not in innermost
 
 
 def test_code_for_other_processors_is_valid() -> None:

@@ -8,6 +8,7 @@ module.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from compiler.backends.cpu.contraction.conversion import narrow, storage_type
@@ -88,7 +89,24 @@ def emit_microkernel(
     are inside the output, and for the epilogue the buffers and the position of the tile. Elements along a
     row are next to one another in all three matrices.
     """
-    name = kernel.name if epilogue is None else f"{kernel.name}.{axis}.{epilogue.key}"
+    if epilogue is None:
+        return _without_epilogue(kernel, target)
+    return _emit(f"{kernel.name}.{axis}.{epilogue.key}", kernel, target, epilogue, axis)
+
+
+@lru_cache(maxsize=256)
+def _without_epilogue(kernel: Microkernel, target: Target) -> SharedFunction:
+    """Most products of a model use the same few."""
+    return _emit(kernel.name, kernel, target, None, "column")
+
+
+def _emit(
+    name: str,
+    kernel: Microkernel,
+    target: Target,
+    epilogue: EpilogueEmitter | None,
+    axis: Literal["row", "column"],
+) -> SharedFunction:
     b = TextBuilder(name, PARAMETERS, linkage="internal")
     mask = None
     if kernel.masked:
