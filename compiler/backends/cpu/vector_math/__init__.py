@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from compiler.backends.cpu.vector_math.conversions import define_conversion, held_kind
 from compiler.backends.cpu.vector_math.elementary import BODIES, elementary_function, operand_count
 from compiler.backends.cpu.vector_math.lanes import Key, MathFunction, function_name
 from compiler.backends.cpu.vector_math.library_calls import library_function
@@ -19,7 +20,9 @@ __all__ = [
     "MathFunction",
     "closure",
     "define",
+    "define_conversion",
     "function_name",
+    "held_kind",
     "operand_count",
 ]
 
@@ -31,10 +34,15 @@ SUPPORTED: frozenset[tuple[str, str]] = frozenset(BODIES)
 def define(op: str, element: str, lanes: int) -> MathFunction:
     """The function that computes `op` on `lanes` values of type `element`.
 
+    Conversions have the operation ``convert`` and the element ``source.target``, such as ``f32.f8E4M3FN``.
+
     Raises:
         KeyError: there is no such function (see `SUPPORTED`).
     """
     key = (op, element, lanes)
+    if op == "convert":
+        source, _, target = element.partition(".")
+        return define_conversion(source, target, lanes)
     if op.startswith("libm."):
         return library_function(key)
     return elementary_function(key)

@@ -167,11 +167,14 @@ def logistic(code: Code, x: Lanes) -> Lanes:
     scales = power_of_two(half, x.kind), power_of_two(exponent - half, x.kind)
     small = near * scales[0] * scales[1]
     negative = x.is_("olt", 0.0)
-    quotient = code.select(negative, small, 1.0) / (small + 1.0)
-    # On the negative side the sum above and the division may each cost an ULP: what the sum lost is put back.
-    lost = ((1.0 - near) + above_one) * scales[0] * scales[1]
+    divisor = small + 1.0
+    quotient = code.select(negative, small, 1.0) / divisor
+    # On the negative side each of the two sums and the division may cost an ULP: what the sums lost is put back.
+    lost_above = ((1.0 - near) + above_one) * scales[0] * scales[1]
+    lost_below = (1.0 - divisor) + small
     complement = 1.0 - quotient
-    return code.select(negative, code.fma(lost, complement * complement, quotient), quotient)
+    change = code.fma(-quotient, lost_below, lost_above * complement)
+    return code.select(negative, code.fma(change, complement, quotient), quotient)
 
 
 def tanh(code: Code, x: Lanes) -> Lanes:
