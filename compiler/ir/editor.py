@@ -14,16 +14,17 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from compiler.ir.location import Location
+from compiler.ir.names import NameSource
 from compiler.ir.order import callees_first
 from compiler.ir.program import NO_ATTRIBUTES, Attributes, Computation, Instruction, Module, make_computation
 from compiler.ir.rewrite import Gate, Listener, Rewrite, Rule
 from compiler.ir.semantics import Semantics
 from compiler.ir.types import Type, same_value_type
-from compiler.ir.working import Change, WorkingComputation, lineage_of
+from compiler.ir.working import Change, WorkingComputation
 
 
 class Edit:
-    """The open rewrite that a pass works through. Falsy when the gate has already refused this id."""
+    """The open rewrite that a pass works through; `committed` tells after the block whether it took effect."""
 
     def __init__(self, editor: Editor, computation: str, root: str, location: Location | None) -> None:
         self._editor = editor
@@ -73,6 +74,10 @@ class Edit:
         """Removes an instruction that nobody uses. Raises ValueError when it is used or is the root."""
         self._editor._remove(computation or self.computation, name)
 
+    def sweep(self, name: str, computation: str | None = None) -> None:
+        """Removes an instruction if nobody uses it and it has no effects, and then what only it kept alive."""
+        self._editor._sweep(computation or self.computation, name)
+
     def set_root(self, name: str, computation: str | None = None) -> None:
         """Makes another instruction the computation's result."""
         self._editor._set_root(computation or self.computation, name)
@@ -115,7 +120,7 @@ class Editor:
         self._working: dict[str, WorkingComputation] = {}
         self._removed: set[str] = set()
         self._added: dict[str, None] = {}
-        self._lineages = dict(module.lineages)
+        self._names = NameSource(module.lineages, module.computations)
         self._module_changes: dict[str, object] = {}
         self._open: Edit | None = None
         self._log: list[Change] = []
@@ -136,8 +141,8 @@ class Editor:
 
     def computations(self) -> list[str]:
         """Names of the present computations, callees first as far as the last snapshot knew."""
-        names = [name for name in self._frozen.computations if name not in self._removed]
-        return [name for name in self._added if name not in names] + names
+        kept = [name for name in self._frozen.computations if name not in self._removed]
+        return [*self._added, *kept]
 
     def working(self, computation: str) -> WorkingComputation:
         """The present state of a computation. Read only: change it through a rewrite.
@@ -227,20 +232,14 @@ class Editor:
         self._require_open()
         state = self.working(computation)
         old = state.put(name, new, anchor)
-        self._log.append(Change(computation, name, old, new))
-        self._undo.append(lambda: state.restore(name, old))
+        self._log.append(Change(computation, name, old, new, anchor=anchor))
+        self._undo.append(lambda: state.restore(name, old, anchor))
 
     def _fresh(self, opcode: str, lineage: str) -> str:
-        number = lineage_of(lineage)
-        serial = self._lineages.get(number, 0) + 1
-        before = serial - 1
-        self._lineages[number] = serial
-
-        def undo() -> None:
-            self._lineages[number] = before
-
+        self._require_open()
+        name, undo = self._names.instruction(opcode, lineage)
         self._undo.append(undo)
-        return f"{opcode}.{number}.{serial}"
+        return name
 
     def _add(
         self,
@@ -336,9 +335,8 @@ class Editor:
 
     def _add_computation(self, base: str, instructions: list[Instruction], root: str) -> str:
         self._require_open()
-        name, serial = base, 1
-        while name in self._frozen.computations or name in self._added:
-            name, serial = f"{base}.{serial}", serial + 1
+        name, forget = self._names.computation(base)
+        self._undo.append(forget)
         made = make_computation(name, {i.name: i for i in instructions}, root)
         self._working[name] = WorkingComputation(made)
         self._working[name].dirty = True
@@ -400,7 +398,7 @@ class Editor:
         self._frozen = replace(
             self._frozen,
             computations=MappingProxyType(merged),
-            lineages=MappingProxyType(dict(self._lineages)),
+            lineages=MappingProxyType(dict(self._names.lineages)),
             **self._module_changes,  # type: ignore[arg-type]
         )
         self._added, self._module_changes = {}, {}

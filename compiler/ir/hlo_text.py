@@ -1,255 +1,158 @@
-"""HLO text in XLA's own syntax: whole modules, or one instruction's line at a time (the views print by line).
+"""Programs as HLO text, in XLA's own syntax: whole modules that XLA parses, or one instruction's line (the views print those).
 
-What StableHLO has and HLO spells otherwise is respelled (`broadcast_in_dim` is `broadcast`, `case` is `conditional`, …).
-HLO's `broadcast` cannot stretch a dimension of size 1; the pipeline's canonical form never asks for it, and for earlier
-snapshots a whole-module print puts the needed `reshape` in front (named `NAME.squeezed`). CHLO operations, which HLO does not
-have, are printed as custom calls of their name.
+What StableHLO spells otherwise is respelled (`broadcast_in_dim` is `broadcast`, `case` is `conditional`, …); what needs several
+HLO instructions is expanded when a whole module is printed, see `compiler.ir.hlo_expansion`; what HLO does not have at all
+(most of CHLO, quantisation, checks, dynamic shapes) is a custom call whose target is the operation's full name, as XLA's own
+export does it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
-from compiler.ir.hlo_attributes import hlo_attributes, quoted
+from compiler.ir.hlo_expansion import RAW, expand
+from compiler.ir.hlo_opcodes import ATTRIBUTES, OPCODES, attribute_text, called_text, fallback, opcode_text
+from compiler.ir.hlo_values import literal_text, name_text, quote, type_text
 from compiler.ir.location import Location, scope_name, source_line
 from compiler.ir.program import Computation, Instruction, Module
-from compiler.ir.types import DYNAMIC, ElementType, QuantizedType, TensorType, TokenType, TupleType, Type
+from compiler.ir.types import TensorType, Type
 
-OPCODES: Mapping[str, str] = {
-    "all_gather": "all-gather",
-    "all_reduce": "all-reduce",
-    "all_to_all": "all-to-all",
-    "batch_norm_grad": "batch-norm-grad",
-    "batch_norm_inference": "batch-norm-inference",
-    "batch_norm_training": "batch-norm-training",
-    "bitcast_convert": "bitcast-convert",
-    "broadcast_in_dim": "broadcast",
-    "case": "conditional",
-    "if": "conditional",
-    "ceil": "ceil",
-    "collective_broadcast": "collective-broadcast",
-    "collective_permute": "collective-permute",
-    "count_leading_zeros": "count-leading-zeros",
-    "custom_call": "custom-call",
-    "dot_general": "dot",
-    "dynamic_slice": "dynamic-slice",
-    "dynamic_update_slice": "dynamic-update-slice",
-    "exponential_minus_one": "exponential-minus-one",
-    "get_dimension_size": "get-dimension-size",
-    "get_tuple_element": "get-tuple-element",
-    "is_finite": "is-finite",
-    "log_plus_one": "log-plus-one",
-    "optimization_barrier": "opt-barrier",
-    "partition_id": "partition-id",
-    "reduce_precision": "reduce-precision",
-    "reduce_scatter": "reduce-scatter",
-    "reduce_window": "reduce-window",
-    "replica_id": "replica-id",
-    "rng_bit_generator": "rng-bit-generator",
-    "round_nearest_afz": "round-nearest-afz",
-    "round_nearest_even": "round-nearest-even",
-    "select_and_scatter": "select-and-scatter",
-    "set_dimension_size": "set-dimension-size",
-    "shift_left": "shift-left",
-    "shift_right_arithmetic": "shift-right-arithmetic",
-    "shift_right_logical": "shift-right-logical",
-    "triangular_solve": "triangular-solve",
-    "create_token": "after-all",
-    "after_all": "after-all",
-    "composite": "call",
-    "chlo.erf": "erf",
-    "chlo.top_k": "custom-call",
-    "torch_index_select": "custom-call",
-}
+__all__ = [
+    "format_instruction",
+    "metadata_text",
+    "opcode_text",
+    "print_computation",
+    "print_module",
+    "shape_text",
+]
 
+MAX_LITERAL = 16
+"""Elements of a constant shown in a single line; whole modules show all."""
 
-def opcode_text(opcode: str) -> str:
-    """XLA's spelling of an operation; CHLO's are custom calls."""
-    if opcode in OPCODES:
-        return OPCODES[opcode]
-    return "custom-call" if "." in opcode else opcode
+_NEEDS_OPERANDS = frozenset({"convolution", "dot"})
 
 
 def shape_text(value_type: Type, layout: bool = True) -> str:
-    """A shape as `f32[2,3]{1,0}`; tuples in parentheses."""
-    if isinstance(value_type, TupleType):
-        return "(" + ", ".join(shape_text(inner, layout) for inner in value_type.elements) + ")"
-    if isinstance(value_type, TokenType):
-        return "token[]"
-    dims = ",".join(_dimension(value_type, index) for index in range(value_type.rank))
-    text = f"{_element(value_type)}[{dims}]"
-    if not layout or not value_type.shape:
-        return text
-    suffix = value_type.layout.suffix if value_type.layout else ""
-    return f"{text}{{{','.join(map(str, value_type.minor_to_major))}{suffix}}}"
+    """A shape as `f32[2,3]{1,0}`, with or without layouts; tuples in parentheses."""
+    return type_text(value_type) if layout else _bare(value_type)
 
 
-def _dimension(value_type: TensorType, index: int) -> str:
-    size = value_type.shape[index]
-    if size != DYNAMIC:
-        return str(size)
-    bound = value_type.bounds[index] if value_type.bounds else DYNAMIC
-    return f"<={bound}" if bound != DYNAMIC else "?"
-
-
-def _element(value_type: TensorType) -> str:
-    element = value_type.element
-    return element.hlo_name if isinstance(element, ElementType) else _stored(element)
-
-
-def _stored(element: QuantizedType) -> str:
-    return element.storage.hlo_name
+@lru_cache(maxsize=65536)
+def _bare(value_type: Type) -> str:
+    if isinstance(value_type, TensorType):
+        return type_text(value_type).partition("{")[0]
+    if hasattr(value_type, "elements"):
+        return "(" + ", ".join(map(_bare, value_type.elements)) + ")"
+    return type_text(value_type)
 
 
 def format_instruction(
     instruction: Instruction,
-    computation: Computation | None = None,
+    computation: Computation | Mapping[str, Instruction] | None = None,
     *,
     metadata: bool = False,
     layout: bool = True,
+    max_literal: int | None = MAX_LITERAL,
 ) -> str:
     """One instruction's line, without `ROOT` and indentation.
 
-    `computation` gives the operands' types to attributes that need them; without it they are left out.
+    `computation` gives the operands to those attributes that need their types (a convolution's window); without it these
+    are left out. Constants of more than `max_literal` elements are shown as `{...}`.
     """
-    operands = ", ".join(_operand(name) for name in instruction.operands)
-    opcode = opcode_text(instruction.opcode)
-    inside = operands
-    if instruction.opcode == "parameter":
-        inside = str(instruction.attributes["index"])
-    elif instruction.opcode == "constant":
-        inside = literal_text(instruction)
-    parts = [f"%{instruction.name} = {shape_text(instruction.type, layout)} {opcode}({inside})"]
-    parts += hlo_attributes(instruction, computation)
-    if metadata:
+    attributes = instruction.attributes
+    opcode = instruction.opcode
+    if opcode == "parameter":
+        inside = str(attributes["index"])
+    elif opcode == "constant":
+        inside = literal_text(instruction.literal, max_literal)
+    else:
+        inside = ", ".join([f"%{name_text(name)}" for name in instruction.operands])
+    shape = type_text(instruction.type) if layout else _bare(instruction.type)
+    parts = [f"%{name_text(instruction.name)} = {shape} {opcode_text(opcode)}({inside})"]
+    if attributes or instruction.called or opcode not in OPCODES:
+        parts += _attribute_texts(instruction, computation)
+    if metadata and instruction.location is not None:
         found = metadata_text(instruction.location)
         if found:
             parts.append(found)
     return ", ".join(parts)
 
 
-def _operand(name: str) -> str:
-    return f"%{name}"
+def _attribute_texts(
+    instruction: Instruction, computation: Computation | Mapping[str, Instruction] | None
+) -> list[str]:
+    opcode = instruction.opcode
+    attributes = instruction.attributes
+    if RAW in attributes:
+        return list(attributes[RAW])
+    if opcode not in OPCODES and "-" not in opcode:
+        return fallback(instruction) + _framework(instruction)
+    texts: list[str] = []
+    writer = ATTRIBUTES.get(opcode)
+    if writer is not None and (computation is not None or opcode not in _NEEDS_OPERANDS):
+        instructions = computation.instructions if isinstance(computation, Computation) else computation or {}
+        texts += writer(instruction, instructions)
+    if instruction.called:
+        texts += called_text(instruction)
+    return texts + _framework(instruction)
 
 
+def _framework(instruction: Instruction) -> list[str]:
+    """Shardings and other attributes of dialects beside StableHLO: `sharding=…`, `frontend_attributes={…}`."""
+    texts = []
+    kept = {}
+    for key, value in instruction.attributes.items():
+        if key == "mhlo.sharding":
+            texts.append(f"sharding={value}")
+        elif key == "mhlo.frontend_attributes":
+            kept.update({str(name): entry for name, entry in value.items()})
+        elif key == "known_trip_count":
+            texts.append(f'backend_config={{"known_trip_count":{{"n":"{value}"}}}}')
+        elif "." in key and key != "mhlo.backend_config":
+            kept[key] = value
+    if kept:
+        shown = (f"{k}={quote(v if isinstance(v, str) else attribute_text(v))}" for k, v in kept.items())
+        if instruction.opcode != "composite":
+            texts.append(f"frontend_attributes={{{','.join(shown)}}}")
+    return texts
+
+
+@lru_cache(maxsize=65536)
 def metadata_text(location: Location | None) -> str:
     """`metadata={op_name=… source_file=… source_line=…}`, or the empty string."""
     scope, line = scope_name(location), source_line(location)
-    parts = [f"op_name={quoted(scope)}"] if scope else []
+    parts = [f"op_name={quote(scope)}"] if scope else []
     if line is not None:
-        parts += [f"source_file={quoted(line.file)}", f"source_line={line.line}"]
+        parts += [f"source_file={quote(line.file)}", f"source_line={line.line}"]
     return "metadata={" + " ".join(parts) + "}" if parts else ""
-
-
-MAX_LITERAL = 16
-"""Elements of a constant shown in a single line; whole-module prints show all."""
-
-
-def literal_text(instruction: Instruction, limit: int = MAX_LITERAL) -> str:
-    """A constant's value, nested in braces; `{...}` for large ones, as XLA elides them."""
-    literal = instruction.literal
-    if not literal.array.shape:
-        return scalar_text(literal.array[()], literal.type)
-    if literal.array.size > limit:
-        return "{...}"
-    return _nested_text(literal.array, literal.type)
-
-
-def _nested_text(array: object, value_type: TensorType) -> str:
-    shape = getattr(array, "shape", ())
-    if not shape:
-        return scalar_text(array[()], value_type)  # type: ignore[index]
-    inner = [_nested_text(array[index], value_type) for index in range(shape[0])]  # type: ignore[index]
-    return "{" + ", ".join(inner) + "}"
-
-
-def scalar_text(value: object, value_type: TensorType) -> str:
-    """One element: exact, as the shortest decimal that reads back equal."""
-    element = value_type.element
-    if element.kind == "bool":
-        return "true" if value else "false"
-    if element.kind in ("int", "uint", "quantized"):
-        return str(int(value))  # type: ignore[call-overload]
-    if element.kind == "complex":
-        return f"({_float_text(value.real, 'f')}, {_float_text(value.imag, 'f')})"  # type: ignore[attr-defined]
-    return _float_text(value, element.name)
-
-
-def _float_text(value: object, _kind: str) -> str:
-    wide = float(value)  # type: ignore[arg-type]
-    if wide != wide:
-        return "nan"
-    if wide in (float("inf"), float("-inf")):
-        return "inf" if wide > 0 else "-inf"
-    text = str(value)
-    if not _reads_back(text, wide):
-        text = repr(wide)
-    return text.removesuffix(".0") if text.endswith(".0") else text
-
-
-def _reads_back(text: str, wide: float) -> bool:
-    try:
-        return text != "" and abs(float(text) - wide) <= abs(wide) * 1e-6
-    except ValueError:
-        return False
 
 
 def print_computation(
     computation: Computation, *, is_entry: bool = False, metadata: bool = True
 ) -> Iterator[str]:
-    """A computation's lines."""
-    parameters = ", ".join(f"{name}: {shape_text(computation[name].type)}" for name in computation.parameters)
-    start = "ENTRY " if is_entry else ""
-    yield f"{start}%{computation.name} ({parameters}) -> {shape_text(computation.result_type)} {{"
-    for instruction in computation:
-        yield from _lines(instruction, computation, metadata)
-    yield "}"
-
-
-def _lines(instruction: Instruction, computation: Computation, metadata: bool) -> Iterator[str]:
-    root = "ROOT " if instruction.name == computation.root else ""
-    if instruction.opcode == "constant":
-        text = f"%{instruction.name} = {shape_text(instruction.type)} constant({literal_text(instruction, 1 << 62)})"
-        yield f"  {root}{text}"
-        return
-    squeezed = _squeeze(instruction, computation)
-    if squeezed is not None:
-        reshape, instruction = squeezed
-        yield f"  {format_instruction(reshape, computation)}"
-    yield f"  {root}{format_instruction(instruction, computation, metadata=metadata)}"
-
-
-def _squeeze(instruction: Instruction, computation: Computation) -> tuple[Instruction, Instruction] | None:
-    """For a broadcast that stretches dimensions of size 1: the reshape that drops them, and the broadcast after it."""
-    if instruction.opcode != "broadcast_in_dim":
-        return None
-    operand = computation[instruction.operands[0]]
-    dimensions = instruction.attributes["broadcast_dimensions"]
-    shape = instruction.tensor.shape
-    kept = [index for index, dim in enumerate(dimensions) if operand.tensor.shape[index] == shape[dim]]
-    if len(kept) == len(dimensions):
-        return None
-    name = f"{instruction.name}.squeezed"
-    smaller = operand.tensor.with_shape(tuple(operand.tensor.shape[index] for index in kept))
-    reshape = Instruction(name, "reshape", smaller, (operand.name,))
-    attributes = instruction.attributes.having(
-        broadcast_dimensions=tuple(dimensions[index] for index in kept)
+    """A computation's lines as XLA reads them."""
+    parameters = ", ".join(
+        f"{name_text(name)}: {type_text(computation[name].type)}" for name in computation.parameters
     )
-    return reshape, instruction.with_operands((name,)).with_attributes(attributes)
+    start = "ENTRY " if is_entry else ""
+    yield f"{start}%{name_text(computation.name)} ({parameters}) -> {type_text(computation.result_type)} {{"
+    instructions = computation.instructions
+    for instruction in instructions.values():
+        steps = expand(instruction, instructions)
+        root = "ROOT " if instruction.name == computation.root else ""
+        known: Mapping[str, Instruction] = instructions
+        if len(steps) > 1:
+            known = {**{name: instructions[name] for name in instruction.operands}, **{s.name: s for s in steps}}
+        for step in steps:
+            mark = root if step is steps[-1] else ""
+            yield f"  {mark}{format_instruction(step, known, metadata=metadata, max_literal=None)}"
+    yield "}"
 
 
 def print_module(module: Module, *, metadata: bool = True) -> str:
     """A whole module as HLO text."""
-    entry = module.entry_computation
-    parameters = ", ".join(shape_text(kind) for kind in entry.parameter_types)
-    layout = f"entry_computation_layout={{({parameters})->{shape_text(entry.result_type)}}}"
-    scheduled = ", is_scheduled=true" if module.is_scheduled else ""
-    counts = "".join(
-        f", {key}={module.attributes[f'mhlo.{key}']}"
-        for key in ("num_partitions", "replica_count")
-        if module.attributes.get(f"mhlo.{key}", 1) != 1
-    )
-    lines = [f"HloModule {_module_name(module.name)}{scheduled}, {layout}{counts}", ""]
+    lines = [_header(module), ""]
     for computation in module.computations.values():
         lines.extend(
             print_computation(computation, is_entry=computation.name == module.entry, metadata=metadata)
@@ -258,5 +161,28 @@ def print_module(module: Module, *, metadata: bool = True) -> str:
     return "\n".join(lines)
 
 
-def _module_name(name: str) -> str:
-    return "".join(char if char.isalnum() or char in "_.-" else "_" for char in name) or "module"
+def _header(module: Module) -> str:
+    entry = module.entry_computation
+    parameters = ", ".join(type_text(kind) for kind in entry.parameter_types)
+    parts = [f"HloModule {name_text(module.name)}"]
+    if module.is_scheduled:
+        parts.append("is_scheduled=true")
+    aliases = _aliases(module)
+    if aliases:
+        parts.append(f"input_output_alias={{ {', '.join(aliases)} }}")
+    parts.append(f"entry_computation_layout={{({parameters})->{type_text(entry.result_type)}}}")
+    for key, label in (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions")):
+        if module.attributes.get(key, 1) != 1:
+            parts.append(f"{label}={module.attributes[key]}")
+    return ", ".join(parts)
+
+
+def _aliases(module: Module) -> list[str]:
+    """Donated parameters that a framework tied to a result: `{0}: (1, {}, may-alias)`."""
+    found = []
+    is_tuple = hasattr(module.entry_computation.result_type, "elements")
+    for parameter, attributes in enumerate(module.parameter_attributes):
+        output = attributes.get("tf.aliasing_output")
+        if isinstance(output, int):
+            found.append(f"{{{output if is_tuple else ''}}}: ({parameter}, {{}}, may-alias)")
+    return found

@@ -19,7 +19,7 @@ class Change:
     """One step of a rewrite: an instruction before and after, or a change of a computation as a whole.
 
     `root` is (old, new); `order` is (old, new); a computation added or removed stands in `computation_after` or
-    `computation_before`.
+    `computation_before`. `anchor` is what a new instruction was put ahead of; None: the root at that time.
     """
 
     computation: str
@@ -30,14 +30,7 @@ class Change:
     order: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     computation_before: Computation | None = None
     computation_after: Computation | None = None
-
-
-def lineage_of(name: str) -> str:
-    """The number a name descends from: `multiply.17.2` -> `17`; `0` when it has none."""
-    for part in name.split(".")[1:]:
-        if part.isdigit():
-            return part
-    return "0"
+    anchor: str | None = None
 
 
 class WorkingComputation:
@@ -88,15 +81,14 @@ class WorkingComputation:
         self.dirty = self._order_stale = True
         return old
 
-    def restore(self, name: str, old: Instruction | None) -> None:
-        """Undoes `put`."""
+    def restore(self, name: str, old: Instruction | None, anchor: str | None = None) -> None:
+        """Undoes `put`, which was given the same anchor; later changes must have been undone before."""
         self._relink(name, self.instructions.get(name), old)
         if old is None:
             del self.instructions[name]
-            for names in self._placed.values():
-                if names and names[-1] == name:
-                    names.pop()
-                    break
+            placed = self._placed.get(anchor if anchor is not None else self.root)
+            if placed and placed[-1] == name:
+                placed.pop()
         else:
             self.instructions[name] = old
         self.dirty = self._order_stale = True
@@ -146,7 +138,6 @@ class WorkingComputation:
             self.dirty = False
         else:
             self._frozen = Computation(self.name, MappingProxyType(ordered), self.root, self._parameters())
-            self.instructions = dict(ordered)
         self._placed = {}
         self._order_stale = False
         return self._frozen
