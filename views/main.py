@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status: 2 for wrong usage or bad input."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in ("-h", "--help", "help") or not words:
+    if (words and words[0] in ("-h", "--help", "help")) or not words:
         print(overview())
         return 0 if words else 2
     if words[0] in ("-V", "--version"):

@@ -1,0 +1,1 @@
+"""The terminal program: an app, screens, and panels that draw one trace."""
