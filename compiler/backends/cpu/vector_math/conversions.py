@@ -19,7 +19,7 @@ from compiler.backends.cpu.vector_math.small_floats import POWERS_OF_TWO, SMALL_
 
 _MANTISSA = {"f32": 23, "f64": 52}
 _BIAS = {"f32": 127, "f64": 1023}
-_ATTRIBUTES = "nounwind willreturn memory(none)"
+_ATTRIBUTES = "alwaysinline nounwind willreturn memory(none)"
 INTEGERS = frozenset(f"{sign}{width}" for sign in ("i", "ui") for width in (2, 4, 8, 16, 32, 64))
 """The integer element types."""
 FLOATS = frozenset(("f32", "f64", POWERS_OF_TWO, *SMALL_FLOATS))

@@ -1,6 +1,6 @@
 """The error function, its complement and its inverse.
 
-f32: erf in f32, erfc and erf_inv through f64. f64: erf and erfc are the C library's, and erf_inv starts from a
+f32: erf and erf_inv in f32, erfc through f64. f64: erf and erfc are the C library's, and erf_inv starts from a
 polynomial of the logarithm of ``1 - x^2`` (after M. Giles, "Approximating the erfinv function") and corrects
 it with one step of Halley's iteration. Coefficients: Remez exchange, see `exponentials`.
 """
@@ -63,20 +63,31 @@ _CENTRAL = (
     1.2359551924129155e-10,
     -1.9767927553854753e-11,
 )
-_TAIL = (
-    2.832976798433737,
-    1.0016752741256338,
-    0.009445551936317149,
-    -0.007643717100419586,
-    0.005684667582078665,
-    -0.0035595767826585457,
-    0.0014871546058211076,
-    -0.00014640950478023634,
-    -0.00029399612482541247,
-    0.00020341443506361625,
-    -2.930227862268154e-05,
-    -2.6173826093975373e-05,
-    1.011234130551786e-05,
+_TAIL_F32 = (
+    1.8329768180847168,
+    1.0016752481460571,
+    0.009444954805076122,
+    -0.00764299463480711,
+    0.005689701531082392,
+    -0.0035660555586218834,
+    0.0014704216737300158,
+    -0.00012161650374764577,
+    -0.0002726995444390923,
+    0.00016127550043165684,
+    -3.1255953217623755e-05,
+)
+_CENTRAL_F32 = (
+    0.5014093518257141,
+    0.24664029479026794,
+    -0.00417732959613204,
+    -0.001252756454050541,
+    0.00021827095770277083,
+    -4.955970325681847e-06,
+    -3.4295337627554545e-06,
+    4.647250193556829e-07,
+    1.712234265482948e-08,
+    -8.694361675054552e-09,
+    3.93598181824828e-10,
 )
 _FAR = (
     3.839783868922064,
@@ -110,37 +121,48 @@ def erfc_wide(code: Code, x: Lanes) -> Lanes:
     ``e^(x^2) erfc(x) (1 + 2x)`` hardly varies over x >= 0, and is a polynomial of (x - 2) / (x + 2).
     """
     size = x.abs().at_most(10.1)
-    mapped = (size - 2.0) / (size + 2.0)
-    shape = code.polynomial(mapped, _SCALED_ERFC) / code.fma(size, 2.0, 1.0)
+    above, doubled = size + 2.0, code.fma(size, 2.0, 1.0)
+    inverse = 1.0 / (above * doubled)
+    mapped = (size - 2.0) * doubled * inverse
+    shape = code.polynomial(mapped, _SCALED_ERFC) * above * inverse
     upper = shape * exponential_in_range(code, -(size * size), short=True)
     return code.select(x.is_("olt", 0.0), 2.0 - upper, upper)
 
 
-def _erf_inv_start(code: Code, x: Lanes, tail: tuple[float, ...], centre: float) -> Lanes:
-    weight = -log_of_normal(code, (1.0 - x) * (x + 1.0))
-    inner = code.polynomial(weight - 2.5, _CENTRAL)
+def _erf_inv_start(code: Code, x: Lanes) -> Lanes:
+    """The inverse of erf: in f32 to the last bits, in f64 to about 24."""
+    narrow = x.kind == "f32"
+    complement = code.fma(-x, x, 1.0) if narrow else (1.0 - x) * (x + 1.0)
+    weight = -log_of_normal(code, complement)
+    inner = code.polynomial(weight - 2.5, _CENTRAL_F32 if narrow else _CENTRAL)
     # The larger of the weight and 5, so that no lane takes the root of a negative number.
-    outer = code.polynomial(weight.at_least(5.0).sqrt() - centre, tail)
-    return x * code.select(weight.is_("olt", 5.0), inner, outer)
+    root = weight.at_least(5.0).sqrt()
+    outer = code.polynomial(root - 3.0, _TAIL_F32) if narrow else code.polynomial(root - 4.0, _FAR)
+    factor = code.select(weight.is_("olt", 5.0), inner, outer)
+    # The f32 polynomials give the factor less one, which leaves its rounding errors below the last place.
+    return code.fma(x, factor, x).copy_sign(x) if narrow else x * factor
 
 
 def _erf_inv_special(code: Code, x: Lanes, result: Lanes) -> Lanes:
     size = x.abs()
-    infinite = code.constant("f64", _INFINITY).copy_sign(x)
+    infinite = code.constant(x.kind, _INFINITY).copy_sign(x)
     result = code.select(size.is_("oeq", 1.0), infinite, result)
     result = code.select(size.is_("ogt", 1.0), _NAN, result)
     return code.select(x.is_nan(), x, result)
 
 
-def erf_inv_wide(code: Code, x: Lanes) -> Lanes:
-    """The inverse of erf in f64, good for a result rounded to f32, of arguments that are f32 values."""
-    return _erf_inv_special(code, x, _erf_inv_start(code, x, _TAIL, 3.0))
+def erf_inv_of_f32(code: Code, x: Lanes) -> Lanes:
+    """The inverse of erf.
+
+    An error in the logarithm of ``1 - x^2`` counts less than half as much in the result, so f32 will do.
+    """
+    return _erf_inv_special(code, x, _erf_inv_start(code, x))
 
 
-def erf_inv(code: Code, x: Lanes) -> Lanes:
+def erf_inv_of_f64(code: Code, x: Lanes) -> Lanes:
     """The inverse of erf in f64."""
     size = x.abs()
-    start = _erf_inv_start(code, size, _FAR, 4.0)
+    start = _erf_inv_start(code, size)
     # Near one, what is left of it says more than the value itself.
     near_one = size.is_("ogt", 0.5)
     forward = code.call("libm.erf", "f64", start) - size

@@ -226,6 +226,16 @@ class Code:
         self._count = 0
         self._block = "entry"
 
+    @property
+    def instructions(self) -> int:
+        """How many instructions there are so far."""
+        return len(self._lines)
+
+    @property
+    def straight(self) -> bool:
+        """Whether there is but one block."""
+        return self._block == "entry"
+
     def suffix(self, kind: str) -> str:
         """How overloaded intrinsics spell the vector type (``v16f32``)."""
         return kind if self.lanes == 1 else f"v{self.lanes}{kind}"

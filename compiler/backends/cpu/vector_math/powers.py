@@ -49,19 +49,20 @@ def cbrt_of_f64(code: Code, x: Lanes) -> Lanes:
     return code.select(size.is_("ogt", 0.0) & size.is_("olt", _INFINITY), root, x)
 
 
-def power_wide(code: Code, base: Lanes, exponent: Lanes) -> Lanes:
-    """``base ** exponent`` in f64 of f32 values, good for a result rounded to f32; special cases as C's pow."""
+def power_of_f32(code: Code, base: Lanes, exponent: Lanes) -> Lanes:
+    """``base ** exponent`` by way of f64; special cases as C's pow."""
     size = base.abs()
-    scaled_log = exponent * log_of_normal(code, size, short=True)
-    result = exponential_in_range(code, scaled_log.at_most(89.0).at_least(-105.0), short=True)
+    scaled_log = exponent.to_float("f64") * log_of_normal(code, size.to_float("f64"), short=True)
+    wide = exponential_in_range(code, scaled_log.at_most(89.0).at_least(-105.0), short=True)
+    result = wide.to_float("f32")
     edge = size.is_("oeq", 0.0) | size.is_("oeq", _INFINITY)
     vanishes = size.is_("oeq", 0.0) ^ exponent.is_("olt", 0.0)
-    result = code.select(edge, code.select(vanishes, code.constant("f64", 0.0), _INFINITY), result)
+    result = code.select(edge, code.select(vanishes, code.constant("f32", 0.0), _INFINITY), result)
     integral = exponent.unary("trunc").is_("oeq", exponent)
     half = exponent * 0.5
     odd = integral & half.unary("trunc").is_("une", half)
-    negative = base.bits().is_("slt", 0)
-    result = code.select(negative & odd, -result, result)
+    sign = code.select(odd, base.bits(), 0) & -(1 << 31)
+    result = (result.bits() | sign).as_float("f32")
     result = code.select(base.is_("olt", 0.0) & base.is_("ogt", -_INFINITY) & ~integral, _NAN, result)
     result = code.select(base.is_("uno", exponent), base + exponent, result)
     to_one = (size.is_("oeq", 1.0) & exponent.abs().is_("oeq", _INFINITY)) | base.is_("oeq", 1.0)
