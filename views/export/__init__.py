@@ -1,0 +1,1 @@
+"""Pictures and pages of a recording: Graphviz graphs, HTML reports."""
