@@ -275,13 +275,14 @@ class _Decoder:
         change = (computation, name, self.instruction(before), self.instruction(after))
         if not rest:
             return Change(*change)
-        root, order, old, new = rest
+        root, order, old, new, anchor = rest
         return Change(
             *change,
             root=tuple(root) if root else None,
             order=(tuple(order[0]), tuple(order[1])) if order else None,
             computation_before=self.computation(old),
             computation_after=self.computation(new),
+            anchor=anchor,
         )
 
     def stage(self, row: Any, decisions: Sequence[Decision]) -> StageRecord:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 
+from compiler.ir.effects import effectful
 from compiler.ir.location import Location
 from compiler.ir.names import NameSource
 from compiler.ir.order import callees_first
@@ -125,6 +126,7 @@ class Editor:
         self._open: Edit | None = None
         self._log: list[Change] = []
         self._undo: list[Callable[[], None]] = []
+        self._touched: set[str] = set()
         self._id_counts: dict[str, int] = {}
 
     # ---- reading -------------------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ class Editor:
         state = self.working(computation)
         instruction = state.instructions.get(root)
         edit = Edit(self, computation, root, instruction.location if instruction else None)
-        self._open, self._log, self._undo = edit, [], []
+        self._open, self._log, self._undo, self._touched = edit, [], [], set()
         try:
             yield edit
         except BaseException:
@@ -197,6 +199,8 @@ class Editor:
             self._open = None
         if self._log:
             self._finish(edit, rule)
+        else:
+            self._roll_back()
 
     def _finish(self, edit: Edit, rule: Rule) -> None:
         key = f"{self.stage}/{rule.id}@{edit.computation}/{edit.root}"
@@ -210,12 +214,8 @@ class Editor:
         edit.committed = True
         self.rewrites_committed += 1
         if self._listener is not None:
-            changes = tuple(self._log)
-            self._listener(
-                Rewrite(
-                    identity, self.stage, rule, edit.computation, edit.root, edit.location, edit.note, changes
-                )
-            )
+            where = (edit.computation, edit.root, edit.location, edit.note)
+            self._listener(Rewrite(identity, self.stage, rule, *where, tuple(self._log)))
 
     def _roll_back(self) -> None:
         for action in reversed(self._undo):
@@ -229,11 +229,19 @@ class Editor:
             raise RuntimeError("the program changes only inside editor.rewrite(...)")
 
     def _store(self, computation: str, name: str, new: Instruction | None, anchor: str | None = None) -> None:
-        self._require_open()
-        state = self.working(computation)
+        state = self._touch(computation)
         old = state.put(name, new, anchor)
         self._log.append(Change(computation, name, old, new, anchor=anchor))
         self._undo.append(lambda: state.restore(name, old, anchor))
+
+    def _touch(self, computation: str) -> WorkingComputation:
+        """The state of a computation that is about to change, its order remembered for a roll-back."""
+        self._require_open()
+        state = self.working(computation)
+        if computation not in self._touched:
+            self._touched.add(computation)
+            self._undo.append(state.checkpoint())
+        return state
 
     def _fresh(self, opcode: str, lineage: str) -> str:
         self._require_open()
@@ -288,24 +296,14 @@ class Editor:
         self._sweep(computation, old)
 
     def _is_removable(self, state: WorkingComputation, instruction: Instruction) -> bool:
-        if state.root == instruction.name or instruction.opcode == "parameter":
-            return False
-        if state.has_users(instruction.name):
+        name = instruction.name
+        if state.root == name or instruction.opcode == "parameter" or state.has_users(name):
             return False
         return not self.effectful(instruction)
 
     def effectful(self, instruction: Instruction) -> bool:
         """True when an instruction has side effects of its own or through a computation that it calls."""
-        if self.semantics.has_side_effect(instruction.opcode, instruction.attributes):
-            return True
-        if not instruction.called or not self.semantics.called_computations_matter(instruction.opcode):
-            return False
-        return any(
-            self.effectful(inner)
-            for name in instruction.called
-            for inner in self.working(name).instructions.values()
-            if inner.opcode not in ("parameter", "constant")
-        )
+        return effectful(instruction, self.semantics, lambda name: self.working(name).instructions.values())
 
     def _sweep(self, computation: str, start: str) -> None:
         state = self.working(computation)
@@ -324,8 +322,7 @@ class Editor:
         self._store(computation, name, None)
 
     def _set_root(self, computation: str, name: str) -> None:
-        self._require_open()
-        state = self.working(computation)
+        state = self._touch(computation)
         if name not in state.instructions:
             raise KeyError(name)
         old = state.root
@@ -354,9 +351,9 @@ class Editor:
         self._require_open()
         old = self.computation(name)
         state = self._working.pop(name)
-        was_added = name in self._added
-        self._added.pop(name, None)
-        self._removed.add(name)
+        was_added = self._added.pop(name, 0) is None
+        if name in self._frozen.computations:
+            self._removed.add(name)
         self._log.append(Change(name, "", None, None, computation_before=old))
 
         def undo() -> None:
@@ -368,12 +365,10 @@ class Editor:
         self._undo.append(undo)
 
     def _reorder(self, computation: str, order: list[str]) -> None:
-        self._require_open()
-        state = self.working(computation)
+        state = self._touch(computation)
         before = tuple(state.freeze().instructions)
         state.reorder(order)
         self._log.append(Change(computation, "", None, None, order=(before, tuple(order))))
-        self._undo.append(lambda: state.reorder(list(before)))
 
     # ---- freezing ------------------------------------------------------------------------------------------------
 
@@ -401,6 +396,5 @@ class Editor:
             lineages=MappingProxyType(dict(self._names.lineages)),
             **self._module_changes,  # type: ignore[arg-type]
         )
-        self._added, self._module_changes = {}, {}
-        self._removed = set()
+        self._added, self._module_changes, self._removed = {}, {}, set()
         return self._frozen

@@ -6,7 +6,7 @@ writes to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -114,15 +114,27 @@ class WorkingComputation:
         self.dirty = self._order_stale = True
 
     def reorder(self, order: list[str]) -> None:
-        """Takes a whole new order."""
+        """Takes a whole new order. Raises ValueError unless it is a permutation with operands before users."""
         if len(order) != len(self.instructions) or set(order) != self.instructions.keys():
             raise ValueError(f"not a permutation of {self.name}'s instructions")
-        self.instructions = {name: self.instructions[name] for name in order}
-        self._frozen = Computation(
-            self.name, MappingProxyType(dict(self.instructions)), self.root, self._parameters()
-        )
+        ordered = {name: self.instructions[name] for name in order}
+        if not is_topological(ordered):
+            raise ValueError(f"the new order of {self.name} has a user ahead of its operand")
+        self._frozen = Computation(self.name, MappingProxyType(ordered), self.root, self._parameters())
         self._placed = {}
         self.dirty, self._order_stale = True, False
+
+    def checkpoint(self) -> Callable[[], None]:
+        """Remembers the order; the action given back restores it once all later changes have been undone."""
+        frozen, placed, stale, dirty = self._frozen, self._placed, self._order_stale, self.dirty
+
+        def restore() -> None:
+            if self._placed is not placed:
+                live = self.instructions
+                self._placed = {a: [n for n in names if n in live] for a, names in placed.items()}
+            self._frozen, self._order_stale, self.dirty = frozen, stale, dirty
+
+        return restore
 
     # ---- freezing ------------------------------------------------------------------------------------------------
 
