@@ -16,7 +16,7 @@ from compiler.backends.registry import find_backend
 from compiler.decisions.log import Decider
 from compiler.ir.program import Module
 from compiler.options import CompileOptions, typed_options
-from compiler.pass_manager import EventGate, Observer, PassManager, Silent, Stage, new_gate_and_decider
+from compiler.pass_manager import Observer, PassManager, Silent, new_gate_and_decider
 from compiler.passes.base import PassContext
 from compiler.plugins import Registry, load_plugins
 
@@ -94,13 +94,9 @@ def optimise(
         chosen.keep_rewrites,
     )
     watcher.compile_started(module, stages)
-    final = _run(manager, module, context, gate)
+    final = manager.run(module, context, gate)
     plan = context.results.get("buffer_plan")
     return Optimised(module, final, plan, decider, backend, plugins, chosen, context)
-
-
-def _run(manager: PassManager, module: Module, context: PassContext, gate: EventGate) -> Module:
-    return manager.run(module, context, gate)
 
 
 def generate(optimised: Optimised) -> Compilation:
@@ -110,7 +106,9 @@ def generate(optimised: Optimised) -> Compilation:
         BackendError: the backend cannot compile something in it, or there is no memory plan.
     """
     if optimised.plan is None:
-        raise BackendError("the pipeline ended before buffer assignment; there is no memory plan to make code for")
+        raise BackendError(
+            "the pipeline ended before buffer assignment; there is no memory plan to make code for"
+        )
     started = time.perf_counter()
     request = CompileRequest(
         optimised.module,
@@ -119,6 +117,7 @@ def generate(optimised: Optimised) -> Compilation:
         dict(optimised.context.options),
         optimised.options.fp_fast,
         optimised.options.threads,
+        optimised.registry.custom_calls,
     )
     executable = optimised.backend.compile(request)
     return Compilation(optimised, executable, time.perf_counter() - started)
@@ -133,6 +132,3 @@ def compile_module(
 ) -> Compilation:
     """`optimise` and `generate` in one."""
     return generate(optimise(module, options, observer, registry=registry))
-
-
-__all__ = ["Compilation", "Optimised", "Stage", "compile_module", "generate", "optimise"]

@@ -75,9 +75,9 @@ def as_type(array: Array, wanted: TensorType, where: str) -> Array:
     if array.shape != wanted.shape:
         raise UserError(f"{where} has shape {list(array.shape)}, but the model takes {wanted}")
     if array.dtype == dtype:
-        return np.ascontiguousarray(array)
+        return np.asarray(array, order="C")
     if array.dtype.kind in "uV" and array.dtype.itemsize == dtype.itemsize and dtype.kind not in "iub":
-        return np.ascontiguousarray(array).view(dtype)
+        return np.asarray(array, order="C").view(dtype)
     if wanted.element.kind in ("int", "uint") and wanted.element.bits < 8 and array.dtype.kind in "iu":
         return array.astype(dtype)
     if wanted.element.kind == "bool" and array.dtype.kind in "iu":

@@ -85,6 +85,8 @@ class CompileRequest:
     fp_fast: bool = False
     threads: int = 0
     """0: as many as the machine offers."""
+    custom_calls: Mapping[str, Any] = field(default_factory=dict)
+    """Python functions that the user gave for custom calls, by target."""
 
 
 class Executable(Protocol):

@@ -1,0 +1,1 @@
+"""The reference interpreter behind the backend protocol."""

@@ -1,0 +1,76 @@
+"""The stage table: what runs, in which order, and why it stands there.
+
+One line a stage. A backend and plugins add stages next to the ones named here. Stages marked required make the form that
+code generation needs; all others may be disabled or stopped before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.backends.base import Backend, Insertion
+from compiler.options import OptionError
+from compiler.pass_manager import Stage
+from compiler.passes.base import Option
+from compiler.passes.buffer_assignment import BufferAssignment
+from compiler.passes.copy_insertion import CopyInsertion
+from compiler.passes.fusion import Fusion
+from compiler.passes.layout_assignment import LayoutAssignment, ReshapeToBitcast
+from compiler.passes.schedule import Scheduler
+
+
+def common_stages() -> list[Stage]:
+    """The pipeline before backends and plugins have their say."""
+    return [
+        Stage(
+            "layout-assignment",
+            LayoutAssignment(),
+            "after all transposes are final, ahead of fusion, which needs to know what moves",
+        ),
+        Stage("fusion", Fusion(), "once the program is in its final form"),
+        Stage(
+            "reshape-to-bitcast",
+            ReshapeToBitcast(),
+            "reshapes that no fusion took are names for the same memory",
+        ),
+        Stage("scheduler", Scheduler(), "copies and memory depend on the order", required=True),
+        Stage(
+            "copy-insertion",
+            CopyInsertion(),
+            "only where the order makes two values meet in one buffer",
+            required=True,
+        ),
+        Stage("buffer-assignment", BufferAssignment(), "last: nothing may change any more", required=True),
+    ]
+
+
+def build_stages(backend: Backend, insertions: Iterable[Insertion] = ()) -> list[Stage]:
+    """The pipeline for a backend, with its own stages and the plugins' in their places.
+
+    Raises:
+        OptionError: when a stage is to stand next to one that does not exist, or has the id of another.
+    """
+    stages = [stage for stage in common_stages() if stage.id not in backend.skips()]
+    for insertion in (*backend.stages(), *insertions):
+        _insert(stages, insertion)
+    return stages
+
+
+def _insert(stages: list[Stage], insertion: Insertion) -> None:
+    ids = [stage.id for stage in stages]
+    if insertion.id in ids:
+        raise OptionError(f"there is a stage {insertion.id!r} already")
+    anchor = insertion.before or insertion.after
+    if anchor not in ids:
+        raise OptionError(f"stage {insertion.id!r} is to stand next to {anchor!r}, which does not exist")
+    place = ids.index(anchor) + (1 if insertion.after else 0)
+    stages.insert(place, Stage(insertion.id, insertion.make, insertion.why))
+
+
+def pipeline_options(stages: Sequence[Stage]) -> list[Option]:
+    """The options of all passes in the pipeline."""
+    found: dict[str, Option] = {}
+    for stage in stages:
+        for option in getattr(stage.make, "options", ()):
+            found[option.name] = option
+    return list(found.values())
