@@ -16,19 +16,8 @@ from compiler.ir.types import TensorType
 Operands = Mapping[str, Instruction]
 Texts = list[str]
 
-_SAME = """
-abs add and atan2 call cbrt ceil clamp compare complex concatenate constant convert convolution copy cosine divide floor
-fusion fft gather iota imag log logistic map maximum minimum multiply negate not or outfeed infeed pad parameter power real
-recv reduce remainder reshape reverse rng rsqrt scatter select send sign sine slice sort sqrt subtract tan tanh transpose
-tuple while xor cholesky bitcast domain
-""".split()
-_DASHED = """
-after_all all_gather all_reduce all_to_all batch_norm_grad batch_norm_inference batch_norm_training bitcast_convert
-collective_broadcast collective_permute count_leading_zeros dynamic_slice dynamic_update_slice exponential_minus_one
-get_dimension_size get_tuple_element is_finite log_plus_one partition_id reduce_precision reduce_scatter reduce_window
-replica_id rng_bit_generator round_nearest_afz round_nearest_even select_and_scatter set_dimension_size shift_left
-shift_right_arithmetic shift_right_logical triangular_solve
-""".split()
+_SAME = ["abs", "add", "and", "atan2", "call", "cbrt", "ceil", "clamp", "compare", "complex", "concatenate", "constant", "convert", "convolution", "copy", "cosine", "divide", "floor", "fusion", "fft", "gather", "iota", "imag", "log", "logistic", "map", "maximum", "minimum", "multiply", "negate", "not", "or", "outfeed", "infeed", "pad", "parameter", "power", "real", "recv", "reduce", "remainder", "reshape", "reverse", "rng", "rsqrt", "scatter", "select", "send", "sign", "sine", "slice", "sort", "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "while", "xor", "cholesky", "bitcast", "domain"]
+_DASHED = ["after_all", "all_gather", "all_reduce", "all_to_all", "batch_norm_grad", "batch_norm_inference", "batch_norm_training", "bitcast_convert", "collective_broadcast", "collective_permute", "count_leading_zeros", "dynamic_slice", "dynamic_update_slice", "exponential_minus_one", "get_dimension_size", "get_tuple_element", "is_finite", "log_plus_one", "partition_id", "reduce_precision", "reduce_scatter", "reduce_window", "replica_id", "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "select_and_scatter", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "triangular_solve"]
 
 OPCODES: dict[str, str] = {
     **{name: name for name in _SAME},
@@ -267,8 +256,6 @@ def _permute(i: Instruction, _: Operands) -> Texts:
 
 
 _API = {
-    0: "API_VERSION_UNSPECIFIED",
-    1: "",
     2: "API_VERSION_STATUS_RETURNING",
     3: "API_VERSION_STATUS_RETURNING_UNIFIED",
     4: "API_VERSION_TYPED_FFI",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from compiler.frontend.mlir.tree import Block, Operation, Raw, Word
+from compiler.ir.program import Attributes
 from compiler.ir.types import ELEMENTS, ElementType, TensorType, Type
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def default_pretty(r: Reader, op: Operation) -> None:
 def _key_value(r: Reader) -> Any:
     """A value; `[1] x [0]` gives a pair; `<…>` is taken as text."""
     if r.tokens[r.at] == "<":
-        return Raw(r.balanced()[1:-1])
+        r.at += 1
+        return Attributes(r._record())
     if r.tokens[r.at].lstrip("-").isdigit():
         return int(r.take())
     if r.tokens[r.at] in ("true", "false"):

@@ -15,6 +15,7 @@ from compiler.frontend.mlir.constant_text import dense_literal, from_bytes
 from compiler.frontend.mlir.lexer import tokenize, unquote
 from compiler.frontend.mlir.tree import Raw, Symbol, Word
 from compiler.frontend.mlir.type_text import element_type, tensor_type
+from compiler.ir.attribute_values import TypedFloat, TypedInt
 from compiler.ir.location import CallSite, FileLocation, FusedLocation, Location, NameLocation
 from compiler.ir.program import Attributes
 from compiler.ir.types import ELEMENTS, TOKEN, QuantizedType, TensorType, TupleType, Type
@@ -180,11 +181,13 @@ class Cursor:
         kind = self._typed()
         is_hex = "0x" in token
         if kind.startswith(("f", "bf")) and is_hex:
-            return _float_of_bits(int(token, 16), kind)
+            return TypedFloat(_float_of_bits(int(token, 16), kind), kind)
         if not is_hex and ("." in token or "e" in token or "E" in token or kind.startswith(("f", "bf"))):
-            return float(token)
+            return TypedFloat(float(token), kind) if kind not in ("", "f64") else float(token)
         value = int(token, 0)
-        return bool(value) if kind == "i1" else value
+        if kind == "i1":
+            return bool(value)
+        return TypedInt(value, kind) if kind not in ("", "i64") else value
 
     def _word(self, token: str) -> Any:
         if token in ("true", "false"):
@@ -292,8 +295,11 @@ class Cursor:
         return Raw(inner)
 
     def _record(self) -> dict[str, Any]:
-        """`key = value, …>` of a dimension-numbers record."""
-        return self.dictionary(">")
+        """`key = value, …>` of a record; fields that name a type hold its name."""
+        return {
+            key: str(value.element) if isinstance(value, TensorType) and not value.shape else value
+            for key, value in self.dictionary(">").items()
+        }
 
     def balanced(self) -> str:
         """The text from the present opening bracket to its closing one, as written."""

@@ -181,4 +181,5 @@ def _view(raw: bytes, element: ElementType) -> Array:
         return np.frombuffer(raw, np.uint8) != 0
     if element.is_integer and element.bits < 8:
         return np.frombuffer(raw, np.int8 if element.kind == "int" else np.uint8).astype(element.dtype)
-    return np.frombuffer(raw, element.dtype)
+    found: Array = np.frombuffer(raw, element.dtype)
+    return found
