@@ -103,7 +103,11 @@ def _to_wide(code: Code, x: Lanes, source: str) -> Lanes:
     """The f32 or f64 of any float, exactly."""
     if source in _MANTISSA:
         return x
-    return _from_powers_of_two(code, x) if source == POWERS_OF_TWO else _from_small(code, x, SMALL_FLOATS[source])
+    return (
+        _from_powers_of_two(code, x)
+        if source == POWERS_OF_TWO
+        else _from_small(code, x, SMALL_FLOATS[source])
+    )
 
 
 def _from_wide(code: Code, x: Lanes, target: str) -> Lanes:
@@ -117,7 +121,9 @@ def _to_integer(code: Code, x: Lanes, target: str) -> Lanes:
     """Truncates and saturates."""
     signed, width = target[0] == "i", int(target.lstrip("ui"))
     between = f"i{max(width, 32)}"
-    name = f"llvm.fpto{'s' if signed or width < 32 else 'u'}i.sat.{code.suffix(between)}.{code.suffix(x.kind)}"
+    name = (
+        f"llvm.fpto{'s' if signed or width < 32 else 'u'}i.sat.{code.suffix(between)}.{code.suffix(x.kind)}"
+    )
     kind = Lanes(code, between, "").type
     result = code.emit(f"call {kind} @{name}({x.type} {x.name})", between)
     if width < 32:

@@ -56,7 +56,7 @@ _BOTH: dict[str, Body] = {
     "remainder": powers.remainder,
 }
 _F32: dict[str, Body] = {
-    "erf": error_functions.erf,
+    "erf": error_functions.erf_of_f32,
     "erfc": _wide(error_functions.erfc_wide),
     "erf_inv": error_functions.erf_inv_of_f32,
     "tan": _wide(trigonometry.tan_wide),
@@ -75,14 +75,13 @@ _F32: dict[str, Body] = {
     "digamma": _wide(gamma_functions.digamma),
 }
 _F64: dict[str, Body] = {
+    "erf": error_functions.erf_of_f64,
+    "erfc": error_functions.erfc_of_f64,
     "erf_inv": error_functions.erf_inv_of_f64,
     "cbrt": powers.cbrt_of_f64,
     "power": _library("pow"),
     "digamma": gamma_functions.digamma,
-    **{
-        name: _library(name)
-        for name in ("erf", "erfc", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "lgamma")
-    },
+    **{name: _library(name) for name in ("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "lgamma")},
     **{name: _library(name) for name in ("asinh", "acosh", "atanh")},
 }
 BODIES: dict[tuple[str, str], Body] = {

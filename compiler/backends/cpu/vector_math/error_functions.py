@@ -1,6 +1,6 @@
 """The error function, its complement and its inverse.
 
-f32: erf and erf_inv in f32, erfc through f64. f64: erf and erfc are the C library's, and erf_inv starts from a
+f32: erf and erf_inv in f32, erfc through f64. In f64, erf_inv starts from a
 polynomial of the logarithm of ``1 - x^2`` (after M. Giles, "Approximating the erfinv function") and corrects
 it with one step of Halley's iteration. Coefficients: Remez exchange, see `exponentials`.
 """
@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import math
 
-from compiler.backends.cpu.vector_math.exponentials import exponential_in_range
+from compiler.backends.cpu.vector_math.exponentials import (
+    exponential_in_parts,
+    exponential_in_range,
+    scale_by_power_of_two,
+)
 from compiler.backends.cpu.vector_math.lanes import Code, Lanes
 from compiler.backends.cpu.vector_math.logarithms import log_of_normal
 
@@ -47,6 +51,47 @@ _SCALED_ERFC = (
     0.00016744572966355438,
     0.00011632728192884535,
     1.7731724341141117e-05,
+)
+_ERF_F64 = (
+    0.1283791670955126,
+    -0.37612638903183754,
+    0.1128379167095512,
+    -0.026866170645129868,
+    0.005223977625423609,
+    -0.0008548327021955926,
+    0.00012055332903808763,
+    -1.4925647594397373e-05,
+    1.6462045978746048e-06,
+    -1.636464952888257e-07,
+    1.4792469453107219e-08,
+    -1.21649675634089e-09,
+    8.710461937312833e-11,
+    -4.233124650461926e-12,
+)
+_SCALED_ERFC_F64 = (
+    1.2769783815525286,
+    -0.0927638265857457,
+    -0.1660303976152687,
+    0.16405128003338523,
+    -0.054220000993337326,
+    -0.00803401507924624,
+    0.008722653911277384,
+    0.0012713388821634175,
+    -0.0014568144594889977,
+    -0.00045433959441150044,
+    0.0002063714511079477,
+    0.00015102808071381136,
+    -1.530369993170189e-06,
+    -3.6360561337866825e-05,
+    -1.3438818184372467e-05,
+    3.485743098238681e-06,
+    5.176524988025811e-06,
+    1.999365976638121e-06,
+    -8.141560493565203e-07,
+    -1.4493006136288176e-06,
+    8.856682044130938e-08,
+    4.773929027987239e-07,
+    -1.2686855067914946e-07,
 )
 _CENTRAL = (
     1.5014093511463855,
@@ -106,12 +151,46 @@ _FAR = (
 )
 
 
-def erf(code: Code, x: Lanes) -> Lanes:
+def erf_of_f32(code: Code, x: Lanes) -> Lanes:
     """The error function of f32: a polynomial up to 1, ``1 - e^polynomial`` beyond."""
     size = x.abs()
     inner = code.fma(size, code.polynomial(size * size, _ERF), size)
     limited = size.at_most(3.93)
     outer = 1.0 - exponential_in_range(code, code.polynomial(limited, _LOG_ERFC))
+    return code.select(size.is_("olt", 1.0), inner, outer).copy_sign(x)
+
+
+def _erfc_above_half(code: Code, size: Lanes) -> Lanes:
+    """Computes erfc of f64 from 1/2 as `erfc_wide` does; what each rounding loses is gathered and added once."""
+    doubled = code.fma(size, 2.0, 1.0)
+    lost_doubled = code.fma(size, 2.0, 1.0 - doubled)
+    shape = code.polynomial((size - 2.0) / (size + 2.0), _SCALED_ERFC_F64)
+    inverse = 1.0 / doubled
+    quotient = shape * inverse
+    lost_quotient = code.fma(-quotient, doubled, shape) * inverse
+    square = size * size
+    lost_square = code.fma(size, size, -square)
+    near, lost_near, exponent = exponential_in_parts(code, -square)
+    product = near * quotient
+    low = code.fma(near, quotient, -product) + near * lost_quotient + quotient * lost_near
+    low = code.fma(product, -code.fma(lost_doubled, inverse, lost_square), low)
+    return scale_by_power_of_two(product + low, exponent)
+
+
+def erfc_of_f64(code: Code, x: Lanes) -> Lanes:
+    """``1 - erf(x)``."""
+    size = x.abs()
+    inner = 1.0 - code.fma(x, code.polynomial(x * x, _ERF_F64), x)
+    upper = _erfc_above_half(code, size.at_most(27.5))
+    outer = code.select(x.is_("olt", 0.0), 2.0 - upper, upper)
+    return code.select(size.is_("olt", 0.5), inner, outer)
+
+
+def erf_of_f64(code: Code, x: Lanes) -> Lanes:
+    """The error function: a polynomial up to 1, ``1 - erfc`` beyond."""
+    size = x.abs()
+    inner = code.fma(size, code.polynomial(size * size, _ERF_F64), size)
+    outer = 1.0 - _erfc_above_half(code, size.at_most(6.0))
     return code.select(size.is_("olt", 1.0), inner, outer).copy_sign(x)
 
 
@@ -165,8 +244,8 @@ def erf_inv_of_f64(code: Code, x: Lanes) -> Lanes:
     start = _erf_inv_start(code, size)
     # Near one, what is left of it says more than the value itself.
     near_one = size.is_("ogt", 0.5)
-    forward = code.call("libm.erf", "f64", start) - size
-    backward = (1.0 - size) - code.call("libm.erfc", "f64", start)
+    forward = code.call("erf", "f64", start) - size
+    backward = (1.0 - size) - code.call("erfc", "f64", start)
     slope = exponential_in_range(code, -(start * start)) * (2.0 / math.sqrt(math.pi))
     step = code.select(near_one, backward, forward) / slope
     result = start - step / code.fma(start, step, 1.0)

@@ -92,7 +92,13 @@ _FORMATS = {
     # ln2_high has few enough bits for n * ln2_high to be exact.
     "f32": _Format(1.5 * 2.0**23, 0.693359375, -2.12194440054690583e-4, 127, 23, 89.0, -104.0),
     "f64": _Format(
-        1.5 * 2.0**52, float.fromhex("0x1.62e42fee00000p-1"), 1.90821492927058770002e-10, 1023, 52, 710.0, -746.0
+        1.5 * 2.0**52,
+        float.fromhex("0x1.62e42fee00000p-1"),
+        1.90821492927058770002e-10,
+        1023,
+        52,
+        710.0,
+        -746.0,
     ),
 }
 
@@ -139,6 +145,15 @@ def exponential_in_range(code: Code, x: Lanes, short: bool = False) -> Lanes:
     return _exponential_near_zero(code, rest, coefficients) * power_of_two(exponent, x.kind)
 
 
+def exponential_in_parts(code: Code, x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """``e ** x`` of f64 as ``(near + lost) * 2 ** exponent``, for `x` that is not far beyond the range."""
+    exponent, rest, lost = _reduce(code, x)
+    tail = code.fma(rest * rest, code.polynomial(rest, _EXP_F64), lost)
+    above_one = rest + tail
+    near = above_one + 1.0
+    return near, ((1.0 - near) + above_one) + ((rest - above_one) + tail), exponent
+
+
 def exponential_minus_one(code: Code, x: Lanes) -> Lanes:
     """``e ** x - 1``: ``2^n (e^r - 1) + (2^n - 1)``, the sum's rounding error carried along."""
     form = _FORMATS[x.kind]
@@ -181,7 +196,9 @@ def tanh(code: Code, x: Lanes) -> Lanes:
     """A polynomial near zero, ``1 - 2 / (e^2|x| + 1)`` elsewhere."""
     size = x.abs()
     squared = x * x
-    inner = code.fma(squared * size, code.polynomial(squared, _TANH_F32 if x.kind == "f32" else _TANH_F64), size)
+    inner = code.fma(
+        squared * size, code.polynomial(squared, _TANH_F32 if x.kind == "f32" else _TANH_F64), size
+    )
     doubled = (size + size).at_most(20.0 if x.kind == "f32" else 40.0)
     outer = 1.0 - 2.0 / (exponential_in_range(code, doubled) + 1.0)
     return code.select(size.is_("olt", 0.625), inner, outer).copy_sign(x)

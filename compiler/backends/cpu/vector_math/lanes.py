@@ -191,7 +191,9 @@ class Lanes:
     def unary(self, intrinsic: str) -> Lanes:
         """One of LLVM's exact unary intrinsics: ``fabs sqrt trunc floor roundeven``."""
         suffix = self.code.suffix(self.kind)
-        return self.code.emit(f"call {self.type} @llvm.{intrinsic}.{suffix}({self.type} {self.name})", self.kind)
+        return self.code.emit(
+            f"call {self.type} @llvm.{intrinsic}.{suffix}({self.type} {self.name})", self.kind
+        )
 
     def abs(self) -> Lanes:
         """The magnitude."""
@@ -204,7 +206,9 @@ class Lanes:
     def copy_sign(self, sign: Lanes) -> Lanes:
         """The magnitude of this with the sign of `sign`."""
         arguments = f"{self.type} {self.name}, {self.type} {sign.name}"
-        return self.code.emit(f"call {self.type} @llvm.copysign.{self.code.suffix(self.kind)}({arguments})", self.kind)
+        return self.code.emit(
+            f"call {self.type} @llvm.copysign.{self.code.suffix(self.kind)}({arguments})", self.kind
+        )
 
     def at_most(self, limit: float) -> Lanes:
         """The smaller of this and a constant; NaN stays NaN."""

@@ -7,7 +7,7 @@ from compiler.backends.cpu.vector_math.lanes import Key, MathFunction, function_
 LIBRARY = {
     name: 2 if name in ("atan2", "fmod", "pow") else 1
     for name in (
-        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "fmod"),
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "fmod"),
         *("lgamma", "pow", "sin", "sinh", "tan"),
     )
 }
@@ -21,7 +21,9 @@ def library_function(key: Key) -> MathFunction:
     count = LIBRARY[symbol]
     kind = vector_type("f64", lanes)
     arguments = [f"%x{index}" for index in range(count)]
-    head = f"define internal {kind} @{function_name(*key)}({', '.join(f'{kind} {name}' for name in arguments)})"
+    head = (
+        f"define internal {kind} @{function_name(*key)}({', '.join(f'{kind} {name}' for name in arguments)})"
+    )
     # errno is the only memory the C functions touch, and nobody here reads it.
     declaration = f"declare double @{symbol}({', '.join(['double'] * count)}) nounwind memory(none)"
     lines = [f"{head} nounwind noinline cold {{", "entry:"]

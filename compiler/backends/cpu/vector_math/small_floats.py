@@ -39,7 +39,9 @@ class SmallFloat:
     @property
     def infinity(self) -> int:
         """The code above all finite ones: of infinity where there is one."""
-        return self.sign - (1 << self.mantissa) if self.special == "ieee" else self.sign - (self.special == "fn")
+        return (
+            self.sign - (1 << self.mantissa) if self.special == "ieee" else self.sign - (self.special == "fn")
+        )
 
     @property
     def overflow(self) -> int:

@@ -105,7 +105,9 @@ def _sine_or_cosine(code: Code, x: Lanes, shift: int) -> Lanes:
         r = rest.to_float("f32")
         sine, cosine = _sine_near_zero(code, r, _SIN_F32), _cosine_near_zero(code, r, _COS_F32)
         usual = _by_quadrant(code, quadrant.to_int("i32") + shift, sine, cosine)
-        return code.rarely(_too_large(x, 2.0**44), usual, lambda: code.call(name, "f64", wide).to_float("f32"))
+        return code.rarely(
+            _too_large(x, 2.0**44), usual, lambda: code.call(name, "f64", wide).to_float("f32")
+        )
     r, low, quadrant = _reduce_exactly(code, x)
     sine, cosine = _sine_exact(code, r, low), _cosine_exact(code, r, low)
     usual = _by_quadrant(code, quadrant + shift, sine, cosine)
