@@ -73,8 +73,8 @@ def divide(x: Array, y: Array) -> Any:
 
 
 def exponential(z: Array) -> Any:
-    """e^z."""
-    return np.exp(z)
+    """e^z; NaN when the angle is not finite, whatever the real part."""
+    return np.where(np.isfinite(z.imag), np.exp(z), z.dtype.type(complex(np.nan, np.nan)))
 
 
 def exponential_minus_one(z: Array) -> Any:
@@ -135,22 +135,22 @@ def logistic(z: Array) -> Any:
 
 
 def sine(z: Array) -> Any:
-    """sin z."""
+    """Sin z."""
     return np.sin(z)
 
 
 def cosine(z: Array) -> Any:
-    """cos z."""
+    """Cos z."""
     return np.cos(z)
 
 
 def tan(z: Array) -> Any:
-    """tan z."""
+    """Tan z."""
     return np.tan(z)
 
 
 def tanh(z: Array) -> Any:
-    """tanh z."""
+    """Tanh z."""
     return np.tanh(z)
 
 
@@ -204,3 +204,33 @@ def atan2(y: Array, x: Array) -> Any:
     size = np.sqrt(multiply(x, x) + multiply(y, y))
     angle = np.log(divide(turned, size))
     return join(angle.imag, -angle.real)
+
+
+def asin(z: Array) -> Any:
+    """The principal arc sine."""
+    return np.arcsin(z)
+
+
+def acos(z: Array) -> Any:
+    """The principal arc cosine."""
+    return np.arccos(z)
+
+
+def acosh(z: Array) -> Any:
+    """The principal inverse hyperbolic cosine, the arc cosine turned by a right angle."""
+    return np.arccosh(z)
+
+
+def asinh(z: Array) -> Any:
+    """The principal inverse hyperbolic sine."""
+    return np.arcsinh(z)
+
+
+def atan(z: Array) -> Any:
+    """The principal arc tangent."""
+    return np.arctan(z)
+
+
+def atanh(z: Array) -> Any:
+    """The principal inverse hyperbolic tangent."""
+    return np.arctanh(z)

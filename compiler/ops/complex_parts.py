@@ -1,12 +1,14 @@
 """Real arithmetic in which the emission rules on complex numbers are written, and the basic ones.
 
-Quotients, magnitudes and square roots of
-`complex<f32>` are taken in f64, where nothing overflows on the way; those of `complex<f64>` are scaled instead.
+Quotients, magnitudes and square roots of `complex<f32>` are taken in f64, where nothing overflows on the way; those of
+`complex<f64>` are scaled instead.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
 from compiler.ir.types import F32, F64, I1, ElementType
 from compiler.ops.scalar import ScalarBuilder, ScalarValue
 
@@ -33,19 +35,19 @@ class Parts:
         return self.b.math(self.e, name, *x)
 
     def add(self, x: ScalarValue, y: ScalarValue) -> ScalarValue:
-        """x + y."""
+        """X + y."""
         return self.op("add", x, y)
 
     def sub(self, x: ScalarValue, y: ScalarValue) -> ScalarValue:
-        """x - y."""
+        """X - y."""
         return self.op("sub", x, y)
 
     def mul(self, x: ScalarValue, y: ScalarValue) -> ScalarValue:
-        """x * y."""
+        """X * y."""
         return self.op("mul", x, y)
 
     def div(self, x: ScalarValue, y: ScalarValue) -> ScalarValue:
-        """x / y."""
+        """X / y."""
         return self.op("div", x, y)
 
     def neg(self, x: ScalarValue) -> ScalarValue:
@@ -146,3 +148,39 @@ def _recover(p: Parts, x: Pair, y: Pair, found: Pair) -> Pair:
     shrunk = p.mul(zero, small[0]), p.mul(zero, small[1])
     y_infinite = either(is_infinite(c), is_infinite(d))
     return choose(both(lost, both(y_infinite, x_finite)), shrunk, answer)
+
+
+def square_root(p: Parts, x: Pair) -> Pair:
+    """The principal square root, with C99's answers at the infinities."""
+    wide, (a, b) = p.widened(*x)
+    size = wide.op("abs", a)
+    scale = wide.number(1)
+    if p.e is wide.e:
+        # |z| would overflow beyond a quarter of the range, and lose digits among the subnormals.
+        big = wide.test("ogt", wide.op("abs", wide.hypot(a, b)), wide.number(1e300))
+        tiny = wide.test("olt", wide.hypot(a, b), wide.number(1e-300))
+        shrink = wide.where(big, wide.number(2.0**-4), wide.where(tiny, wide.number(2.0**108), wide.number(1)))
+        scale = wide.where(big, wide.number(4), wide.where(tiny, wide.number(2.0**-54), wide.number(1)))
+        a, b = wide.mul(a, shrink), wide.mul(b, shrink)
+        size = wide.op("abs", a)
+    zero = wide.number(0)
+    root = wide.op("sqrt", wide.mul(wide.add(size, wide.hypot(a, b)), wide.number(0.5)))
+    other = wide.div(wide.op("abs", b), wide.add(root, root))
+    other = wide.where(wide.test("oeq", root, zero), zero, other)
+    is_right = wide.test("oge", a, zero)
+    real = wide.mul(wide.where(is_right, root, other), scale)
+    imag = wide.op("copysign", wide.mul(wide.where(is_right, other, root), scale), b)
+    infinity = wide.number(math.inf)
+    b_infinite = wide.test("oeq", wide.op("abs", b), infinity)
+    a_positive = wide.test("oeq", a, infinity)
+    a_negative = wide.test("oeq", a, wide.number(-math.inf))
+    known = wide.test("ord", b, b)
+    real = wide.where(a_positive, infinity, wide.where(a_negative, wide.where(known, zero, b), real))
+    imag = wide.where(a_positive, wide.where(known, wide.op("copysign", zero, b), b), imag)
+    imag = wide.where(a_negative, wide.op("copysign", infinity, b), imag)
+    real, imag = wide.where(b_infinite, infinity, real), wide.where(b_infinite, b, imag)
+    return p.narrowed(wide, real), p.narrowed(wide, imag)
+
+
+Function = Callable[[Parts, list[Pair]], Pair | list[ScalarValue]]
+"""A function over the plane by parts; a real result is a list of one value."""

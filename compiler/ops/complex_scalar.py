@@ -6,34 +6,20 @@ import math
 from collections.abc import Callable, Sequence
 
 from compiler.ir.types import I1
-from compiler.ops.complex_parts import Pair, Parts, divide, multiply
+from compiler.ops.complex_inverse import INVERSES
+from compiler.ops.complex_parts import Function, Pair, Parts, divide, multiply, square_root
 from compiler.ops.scalar import ScalarBuilder, ScalarRule, ScalarSite, ScalarValue
-
-Function = Callable[[Parts, list[Pair]], Pair | list[ScalarValue]]
-
 
 def _exponential(p: Parts, x: Pair) -> Pair:
     real, imag = x
-    # Halving the exponent keeps e^x finite where e^x itself overflows but its product with a small sine does not.
+    # Halving the exponent keeps it finite where e^x itself overflows but its product with a small sine does not.
     half = p.fn("exponential", p.mul(real, p.number(0.5)))
     sine, cosine = p.fn("sine", imag), p.fn("cosine", imag)
-    zero = p.number(0)
-    is_real = p.test("oeq", imag, zero)
-    vanishes = p.test("oeq", real, p.number(-math.inf))
-    finite = p.test("ord", p.op("sub", imag, imag), zero)
-    safe_sine = p.where(p.b.int_op(I1, "or", finite, _not(p, vanishes)), sine, zero)
-    safe_cosine = p.where(p.b.int_op(I1, "or", finite, _not(p, vanishes)), cosine, zero)
-    # Only beside an infinite real part does an unknown angle leave the real part infinite.
-    infinite = p.b.int_op(I1, "and", p.test("oeq", real, p.number(math.inf)), _not(p, finite))
-    found = p.mul(p.mul(half, safe_cosine), half)
+    is_real = p.test("oeq", imag, p.number(0))
     return (
-        p.where(infinite, real, p.where(is_real, p.fn("exponential", real), found)),
-        p.where(is_real, imag, p.mul(p.mul(half, safe_sine), half)),
+        p.where(is_real, p.fn("exponential", real), p.mul(p.mul(half, cosine), half)),
+        p.where(is_real, imag, p.mul(p.mul(half, sine), half)),
     )
-
-
-def _not(p: Parts, x: ScalarValue) -> ScalarValue:
-    return p.b.int_op(I1, "xor", x, p.b.constant(I1, True))
 
 
 def _exponential_minus_one(p: Parts, x: Pair) -> Pair:
@@ -84,39 +70,8 @@ def _log_plus_one(p: Parts, x: Pair) -> Pair:
     return p.narrowed(wide, size), p.narrowed(wide, wide.fn("atan2", b, shifted))
 
 
-def _sqrt(p: Parts, x: Pair) -> Pair:
-    wide, (a, b) = p.widened(*x)
-    size = wide.op("abs", a)
-    scale = wide.number(1)
-    if p.e is wide.e:
-        # |z| would overflow beyond a quarter of the range, and lose digits among the subnormals.
-        big = wide.test("ogt", wide.op("abs", wide.hypot(a, b)), wide.number(1e300))
-        tiny = wide.test("olt", wide.hypot(a, b), wide.number(1e-300))
-        shrink = wide.where(big, wide.number(2.0**-4), wide.where(tiny, wide.number(2.0**108), wide.number(1)))
-        scale = wide.where(big, wide.number(4), wide.where(tiny, wide.number(2.0**-54), wide.number(1)))
-        a, b = wide.mul(a, shrink), wide.mul(b, shrink)
-        size = wide.op("abs", a)
-    zero = wide.number(0)
-    root = wide.op("sqrt", wide.mul(wide.add(size, wide.hypot(a, b)), wide.number(0.5)))
-    other = wide.div(wide.op("abs", b), wide.add(root, root))
-    other = wide.where(wide.test("oeq", root, zero), zero, other)
-    is_right = wide.test("oge", a, zero)
-    real = wide.mul(wide.where(is_right, root, other), scale)
-    imag = wide.op("copysign", wide.mul(wide.where(is_right, other, root), scale), b)
-    infinity = wide.number(math.inf)
-    b_infinite = wide.test("oeq", wide.op("abs", b), infinity)
-    a_positive = wide.test("oeq", a, infinity)
-    a_negative = wide.test("oeq", a, wide.number(-math.inf))
-    known = wide.test("ord", b, b)
-    real = wide.where(a_positive, infinity, wide.where(a_negative, wide.where(known, zero, b), real))
-    imag = wide.where(a_positive, wide.where(known, wide.op("copysign", zero, b), b), imag)
-    imag = wide.where(a_negative, wide.op("copysign", infinity, b), imag)
-    real, imag = wide.where(b_infinite, infinity, real), wide.where(b_infinite, b, imag)
-    return p.narrowed(wide, real), p.narrowed(wide, imag)
-
-
 def _rsqrt(p: Parts, x: Pair) -> Pair:
-    return divide(p, (p.number(1), p.number(0)), _sqrt(p, x))
+    return divide(p, (p.number(1), p.number(0)), square_root(p, x))
 
 
 def _cbrt(p: Parts, x: Pair) -> Pair:
@@ -133,19 +88,44 @@ def _power(p: Parts, x: Pair, y: Pair) -> Pair:
     return real, p.where(y_zero, zero, p.where(x_zero, at_zero, general[1]))
 
 
+def _times_hyperbolic(p: Parts, name: str, factor: ScalarValue, y: ScalarValue) -> ScalarValue:
+    """factor * cosh(y) or factor * sinh(y), finite wherever the product is, and 0 for a factor of 0."""
+    size = p.op("abs", y)
+    half = p.fn("exponential", p.mul(size, p.number(0.5)))
+    lead = half if name == "cosh" else p.op("copysign", half, y)
+    large = p.mul(p.mul(factor, p.mul(lead, p.number(0.5))), half)
+    found = p.where(p.test("ogt", size, p.number(20)), large, p.mul(factor, p.fn(name, y)))
+    unsigned = p.test("oeq", factor, p.number(0))
+    zero = factor if name == "cosh" else p.mul(factor, p.op("copysign", p.number(1), y))
+    return p.where(p.b.int_op(I1, "and", unsigned, p.test("ord", y, y)), zero, found)
+
+
 def _sine(p: Parts, x: Pair) -> Pair:
     real, imag = x
     return (
-        p.mul(p.fn("sine", real), p.fn("cosh", imag)),
-        p.mul(p.fn("cosine", real), p.fn("sinh", imag)),
+        _times_hyperbolic(p, "cosh", p.fn("sine", real), imag),
+        _times_hyperbolic(p, "sinh", p.fn("cosine", real), imag),
     )
 
 
 def _cosine(p: Parts, x: Pair) -> Pair:
     real, imag = x
     return (
-        p.mul(p.fn("cosine", real), p.fn("cosh", imag)),
-        p.neg(p.mul(p.fn("sine", real), p.fn("sinh", imag))),
+        _times_hyperbolic(p, "cosh", p.fn("cosine", real), imag),
+        p.neg(_times_hyperbolic(p, "sinh", p.fn("sine", real), imag)),
+    )
+
+
+def _sinh(p: Parts, x: Pair) -> Pair:
+    imag, real = _sine(p, (x[1], x[0]))
+    return real, imag
+
+
+def _cosh(p: Parts, x: Pair) -> Pair:
+    real, imag = x
+    return (
+        _times_hyperbolic(p, "cosh", p.fn("cosine", imag), real),
+        _times_hyperbolic(p, "sinh", p.fn("sine", imag), real),
     )
 
 
@@ -177,6 +157,12 @@ def _logistic(p: Parts, x: Pair) -> Pair:
     return divide(p, (p.number(1), p.number(0)), (p.add(p.number(1), real), imag))
 
 
+def _square(p: Parts, x: Pair) -> Pair:
+    real, imag = x
+    product = p.mul(real, imag)
+    return p.mul(p.sub(real, imag), p.add(real, imag)), p.add(product, product)
+
+
 def _sign(p: Parts, x: Pair) -> Pair:
     size = p.hypot(*x)
     is_zero = p.test("oeq", size, p.number(0))
@@ -189,7 +175,7 @@ def _sign(p: Parts, x: Pair) -> Pair:
 def _atan2(p: Parts, y: Pair, x: Pair) -> Pair:
     turned = p.sub(x[0], y[1]), p.add(x[1], y[0])
     xx, yy = multiply(p, x, x), multiply(p, y, y)
-    size = _sqrt(p, (p.add(xx[0], yy[0]), p.add(xx[1], yy[1])))
+    size = square_root(p, (p.add(xx[0], yy[0]), p.add(xx[1], yy[1])))
     real, imag = _log(p, divide(p, turned, size))
     return imag, p.neg(real)
 
@@ -231,7 +217,7 @@ FUNCTIONS: dict[str, Function] = {
     "exponential_minus_one": _one(_exponential_minus_one),
     "log": _one(_log),
     "log_plus_one": _one(_log_plus_one),
-    "sqrt": _one(_sqrt),
+    "sqrt": _one(square_root),
     "rsqrt": _one(_rsqrt),
     "cbrt": _one(_cbrt),
     "sine": _one(_sine),
@@ -239,8 +225,12 @@ FUNCTIONS: dict[str, Function] = {
     "tan": _one(_tan),
     "tanh": _one(_tanh),
     "logistic": _one(_logistic),
+    "chlo.cosh": _one(_cosh),
+    "chlo.sinh": _one(_sinh),
+    "chlo.tan": _one(_tan),
+    **INVERSES,
     "chlo.conj": lambda p, x: (x[0][0], p.neg(x[0][1])),
-    "chlo.square": lambda p, x: multiply(p, x[0], x[0]),
+    "chlo.square": lambda p, x: _square(p, x[0]),
 }
 """By opcode: from the operands' parts to the result's, or to a one-element list of a real result."""
 

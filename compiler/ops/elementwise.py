@@ -189,3 +189,8 @@ def elementwise(
         spec=spec or default_spec,
         decompose=decompose,
     )
+
+
+def elements_of(types: Sequence[Type]) -> list[ElementType]:
+    """The plain element types of tensor types."""
+    return [entry.element for entry in types if isinstance(entry, TensorType) and isinstance(entry.element, ElementType)]
