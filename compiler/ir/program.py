@@ -100,7 +100,7 @@ class Instruction:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Computation:
     """An ordered mapping from name to instruction, operands before users; `root` is what it returns.
 
@@ -153,7 +153,7 @@ def make_computation(name: str, instructions: Mapping[str, Instruction], root: s
     return Computation(name, MappingProxyType(dict(instructions)), root, parameters)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Module:
     """A whole program. `computations` lists callees before callers; `entry` names the one that is run.
 

@@ -69,7 +69,7 @@ class Fusion:
     """See the module's docstring."""
 
     name = "fusion"
-    options = (
+    options: tuple[Option, ...] = (
         Option("fusion_max_size", 80, "instructions in one fusion, at most"),
         Option("fusion_max_operands", 24, "operands of one fusion, at most"),
     )

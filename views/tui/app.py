@@ -42,8 +42,8 @@ class ExplorerApp(App[int]):
         """The main screen is the only base screen."""
         return self._main
 
-    def on_mount(self) -> None:
-        """Begins to read the model."""
+    def on_ready(self) -> None:
+        """Begins to read the model, once the empty screen stands."""
         self._main.set_title(self.model, "reading the model …")
         threading.Thread(target=self._open, name="open", daemon=True).start()
 

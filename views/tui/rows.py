@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from compiler.ir.hlo_text import format_instruction, shape_text
 from compiler.ir.location import source_line
@@ -35,7 +34,6 @@ class Row:
         return self.instruction.name if self.instruction else ""
 
 
-@lru_cache(maxsize=20000)
 def _line(instruction: Instruction, computation: Computation | None) -> str:
     return format_instruction(instruction, computation, layout=_has_layout(instruction))
 
