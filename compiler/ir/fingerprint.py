@@ -20,7 +20,7 @@ from typing import Any
 from compiler.ir.literal import Literal, canonical
 from compiler.ir.order import callees_first
 from compiler.ir.program import Computation, Instruction, Module
-from compiler.ir.types import TensorType, TokenType, TupleType, Type
+from compiler.ir.types import FutureType, TensorType, TokenType, TupleType, Type
 
 Digest = bytes
 SIZE = 16
@@ -111,7 +111,8 @@ def _head(instruction: Instruction, heads: dict[Any, bytes]) -> bytes:
 @lru_cache(maxsize=16384)
 def _type(value: Type) -> bytes:
     if isinstance(value, TupleType):
-        return b"(" + b",".join(map(_type, value.elements)) + b")"
+        kind = b"future" if isinstance(value, FutureType) else b""
+        return kind + b"(" + b",".join(map(_type, value.elements)) + b")"
     if isinstance(value, TokenType):
         return b"token"
     assert isinstance(value, TensorType)

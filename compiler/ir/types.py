@@ -252,6 +252,22 @@ class TupleType:
 
 
 @dataclass(frozen=True, slots=True)
+class FutureType(TupleType):
+    """Values that an asynchronous operation will have computed: a tuple that only `async_done` takes apart."""
+
+    def __str__(self) -> str:
+        return f"!stablehlo.future<{', '.join(map(str, self.elements))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferType(TensorType):
+    """A tensor in a buffer of its own (`memref`), passed by reference; only interfaces have it."""
+
+    def __str__(self) -> str:
+        return f"memref<{TensorType.__str__(self)[len('tensor<') :]}"
+
+
+@dataclass(frozen=True, slots=True)
 class TokenType:
     """Orders side effects; holds no data."""
 

@@ -75,6 +75,17 @@ _CONVOLUTION = tuple(
 )
 
 
+class DenseArray(tuple[int, ...]):
+    """Integers written as `array<i32: …>`."""
+
+    type_name: str
+
+    def __new__(cls, values: tuple[int, ...], type_name: str) -> DenseArray:
+        made = super().__new__(cls, values)
+        made.type_name = type_name
+        return made
+
+
 def quote(text: str) -> str:
     """An MLIR string literal."""
     if text.isprintable() and text.isascii() and '"' not in text and "\\" not in text:
@@ -123,6 +134,8 @@ def attribute(key: str, value: Any, dialect: str = "stablehlo") -> str:
         return _symbols(value)
     if key in ("operand_layouts", "result_layouts"):
         return "[" + ", ".join(_layout(entry) for entry in value) + "]"
+    if isinstance(value, DenseArray):
+        return f"array<{value.type_name}{': ' if value else ''}{', '.join(map(str, value))}>"
     if isinstance(value, tuple):
         return _sequence(key, value)
     return _by_kind(value, key)

@@ -14,11 +14,11 @@ from compiler.frontend.errors import SourceError, error_at
 from compiler.frontend.mlir.constant_text import dense_literal, from_bytes
 from compiler.frontend.mlir.lexer import tokenize, unquote
 from compiler.frontend.mlir.tree import Raw, Symbol, Word
-from compiler.frontend.mlir.type_text import element_type, tensor_type
+from compiler.frontend.mlir.type_text import buffer_type, element_type, tensor_type
 from compiler.ir.attribute_values import TypedFloat, TypedInt
 from compiler.ir.location import CallSite, FileLocation, FusedLocation, Location, NameLocation
 from compiler.ir.program import Attributes
-from compiler.ir.types import ELEMENTS, TOKEN, QuantizedType, TensorType, TupleType, Type
+from compiler.ir.types import ELEMENTS, TOKEN, FutureType, QuantizedType, TensorType, TupleType, Type
 
 _RESOURCES = re.compile(r"\{-#.*#-\}", re.DOTALL)
 _BLOB = re.compile(r'([\w.$]+)\s*:\s*"0x([0-9A-Fa-f]*)"')
@@ -88,14 +88,17 @@ class Cursor:
     def type(self) -> Type:
         """A type."""
         token = self.take()
-        if token.startswith("tensor<"):
+        if token.startswith(("tensor<", "memref<")):
             try:
-                return tensor_type(token)
+                return tensor_type(token) if token[0] == "t" else buffer_type(token)
             except ValueError as error:
                 self.fail(str(error), self.offsets[self.at - 1])
         if token == "tuple":
             self.expect("<")
             return TupleType(tuple(self._until(">", self.type)))
+        if token == "!stablehlo.future":
+            self.expect("<")
+            return FutureType(tuple(self._until(">", self.type)))
         if token in ("!stablehlo.token", "!mhlo.token"):
             return TOKEN
         if token.startswith("!") and token in self.type_aliases:
@@ -206,7 +209,7 @@ class Cursor:
         if token in ("unit",):
             self.at += 1
             return True
-        if token.startswith(("tensor<", "!")) or token in ("tuple", "complex") or token in ELEMENTS:
+        if token.startswith(("tensor<", "memref<", "!")) or token in ("tuple", "complex") or token in ELEMENTS:
             return self.type()
         if token == "(":
             self.at += 1

@@ -178,7 +178,7 @@ def from_bytes(raw: bytes, tensor_type: TensorType, element: ElementType) -> Lit
 
 def _view(raw: bytes, element: ElementType) -> Array:
     if element.kind == "bool":
-        return np.frombuffer(raw, np.uint8) != 0
+        return np.frombuffer(raw, np.uint8).astype(np.bool_)
     if element.is_integer and element.bits < 8:
         return np.frombuffer(raw, np.int8 if element.kind == "int" else np.uint8).astype(element.dtype)
     found: Array = np.frombuffer(raw, element.dtype)

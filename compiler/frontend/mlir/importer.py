@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 from compiler.frontend.mlir.normalise import normalise, plain
 from compiler.frontend.mlir.positions import Lines
 from compiler.frontend.mlir.reader import Reader
-from compiler.frontend.mlir.regions import free_values, reducer_key
+from compiler.frontend.mlir.regions import applied_name, free_values, reducer_key
 from compiler.frontend.mlir.tree import Block, Operation
 from compiler.frontend.parsed import Parsed
 from compiler.ir.location import FileLocation, Location
 from compiler.ir.order import callees_first
 from compiler.ir.program import NO_ATTRIBUTES, Attributes, Computation, Instruction, Module, make_computation
-from compiler.ir.types import TensorType, TupleType, Type, same_value_type
+from compiler.ir.types import DYNAMIC, TensorType, TupleType, Type, same_value_type
 
 DIALECTS = ("stablehlo.", "chlo.", "check.", "sdy.", "interpreter.")
 _RETURNS = frozenset({"return", "func.return", "stablehlo.return", "sdy.return"})
@@ -63,7 +63,8 @@ class _Importer:
             if op.name == "func.func":
                 self._declare(op)
             elif op.name == "sdy.mesh":
-                attributes[f"sdy.mesh.{op.attributes['sym_name']}"] = str(op.attributes["mesh"])
+                mesh = str(op.attributes.get("mesh", ""))
+                attributes[f"sdy.mesh.{op.attributes['sym_name']}"] = mesh.removeprefix("#sdy.mesh")
             else:
                 self.fail(op, f"unexpected operation '{op.name}' outside of a function")
         entry = self._entry(tree)
@@ -118,7 +119,7 @@ class _Importer:
         if len(got) != len(op.result_types):
             self.fail(op, f"the function returns {len(got)} values, but declares {len(op.result_types)}")
         for index, (made, declared) in enumerate(zip(got, op.result_types, strict=True)):
-            if not same_value_type(made, declared):
+            if not _compatible(made, declared):
                 self.fail(op, f"result #{index} is {made}, but {declared} is declared")
 
     # ---- instructions ----------------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ class _Importer:
         actual = body.instructions[value].type
         if index < len(op.operand_types):
             declared = op.operand_types[index]
-            if declared is not actual and not same_value_type(declared, actual) and not _is_check(op):
+            if declared is not actual and not _compatible(declared, actual) and not _is_check(op):
                 self.fail(op, f"{op.operands[index]} is {actual}, but {declared} is written here")
         return value
 
@@ -278,23 +279,20 @@ class _Importer:
             return (self._applied(op, str(op.attributes["applies"]), types),)
         called = op.attributes.get("called_computations")
         if isinstance(called, tuple) and not op.regions:
-            return tuple(str(name) for name in called)
+            return tuple(str(name) for name in called if name in self.functions)
         return tuple(self._region(body, op, block, index) for index, block in enumerate(op.regions))
 
     def _applied(self, op: Operation, applied: str, types: list[Type]) -> str:
         """The body of `reduce … applies op`: one for each operation and element type of the module."""
-        opcode = applied.removeprefix("stablehlo.")
         kind = types[0]
-        assert isinstance(kind, TensorType)
-        key = (opcode, kind.element)
-        if key not in self.reducers:
-            scalar = TensorType(kind.element, ())
-            body = Body(self._computation_name(f"{opcode}_{_plain_name(kind)}"), None)
-            operands = [self._parameter(body, index, scalar, None, op) for index in range(2)]
-            root = self._add(body, op, opcode, scalar, operands)
-            self.computations[body.name] = make_computation(body.name, body.instructions, root)
-            self.reducers[key] = body.name
-        return self.reducers[key]
+        if not isinstance(kind, TensorType):
+            self.fail(op, f"{kind} cannot be reduced by {applied}")
+        scalar = TensorType(kind.element, ())
+        names = ["%0", "%1", "%2"]
+        block = Block([(name, scalar, None) for name in names[:2]])
+        block.operations.append(Operation(applied, op.offset, names[:2], [scalar] * 2, names[2:], [scalar]))
+        block.operations.append(Operation("stablehlo.return", op.offset, names[2:], [scalar]))
+        return self._region(Body("", None), op, block, 0)
 
     def _computation_name(self, stem: str) -> str:
         name, serial = stem, 0
@@ -308,7 +306,7 @@ class _Importer:
         key = reducer_key(block)
         if key is not None and key in self.reducers:
             return self.reducers[key]
-        stem = f"{op.name.split('.')[-1]}_region_{index}.{self.number + 1}"
+        stem = applied_name(block) or f"{op.name.split('.')[-1]}_region_{index}.{self.number + 1}"
         inner = Body(self._computation_name(stem), body)
         for position, (argument, kind, location) in enumerate(block.arguments):
             inner.names[argument] = self._parameter(inner, position, kind, location, op)
@@ -400,9 +398,12 @@ def _result(op: Operation) -> Type:
     return op.result_types[0] if len(op.result_types) == 1 else TupleType(tuple(op.result_types))
 
 
-def _plain_name(kind: TensorType) -> str:
-    """An element type's name without brackets."""
-    return kind.element.name.replace("complex<", "c").rstrip(">")
+def _compatible(left: Type, right: Type) -> bool:
+    """True when two types may be the same value at run time: regions may know sizes that the outside does not."""
+    if isinstance(left, TensorType) and isinstance(right, TensorType) and left.rank == right.rank:
+        sizes = zip(left.shape, right.shape, strict=True)
+        return left.element == right.element and all(a == b or DYNAMIC in (a, b) for a, b in sizes)
+    return same_value_type(left, right)
 
 
 def _is_check(op: Operation) -> bool:

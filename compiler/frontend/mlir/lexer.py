@@ -13,7 +13,7 @@ from compiler.frontend.errors import error_at
 _NESTED = r'(?:[^<>"]|"[^"]*"|<(?:[^<>]|<[^<>]*>)*>)*'
 TOKEN = re.compile(
     r"%[\w$.\-]+(?:\#\d+)?"
-    rf"|tensor<{_NESTED}>"
+    rf"|(?:tensor|memref)<{_NESTED}>"
     r'|dense<(?:"[^"]*"|[^">])*>'
     r"|dense_resource<[^>]*>"
     r"|array<[^>]*>"

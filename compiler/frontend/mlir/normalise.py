@@ -143,6 +143,10 @@ _DIM_NUMBERS = re.compile(r"\[([^\]]*)\]\s*x\s*\[([^\]]*)\]\s*->\s*\[([^\]]*)\]"
 
 def _convolution(found: Found, operands: list[Type]) -> None:
     text = found.pop("dimension_numbers", "")
+    if text.lstrip().startswith("raw"):
+        _raw_numbers(found, text)
+        _convolution_defaults(found)
+        return
     match = _DIM_NUMBERS.search(text)
     if match is None:
         raise ValueError("convolution needs its dimension numbers")
@@ -159,6 +163,28 @@ def _convolution(found: Found, operands: list[Type]) -> None:
         found[f"{side}_{second_name}_dimension"] = labels.index(second)
         spatial = sorted((int(label), index) for index, label in enumerate(labels) if label.isdigit())
         found[f"{side}_spatial_dimensions"] = tuple(index for _, index in spatial)
+    _convolution_defaults(found)
+
+
+_RAW_NUMBER = re.compile(r"(\w+)\s*=\s*(\d+|\[[^\]]*\])")
+
+
+def _raw_numbers(found: Found, text: str) -> None:
+    """`raw input_batch_dimension = 0, …`, the form of dimension numbers that cannot be drawn."""
+    for name, value in _RAW_NUMBER.findall(text):
+        if value.startswith("["):
+            found[name] = tuple(int(word) for word in value.strip("[]").split(",") if word.strip())
+        else:
+            found[name] = int(value)
+    sides = {"input": ("batch", "feature"), "kernel": ("input_feature", "output_feature"), "output": ("batch", "feature")}
+    for side, names in sides.items():
+        for name in names:
+            if f"{side}_{name}_dimension" not in found:
+                raise ValueError(f"dimension numbers lack {side}_{name}_dimension")
+        found.setdefault(f"{side}_spatial_dimensions", ())
+
+
+def _convolution_defaults(found: Found) -> None:
     count = len(found["input_spatial_dimensions"])
     _fill(found, "window_strides", (1,) * count)
     _fill(found, "lhs_dilation", (1,) * count)
@@ -238,6 +264,26 @@ def _custom_call(found: Found, operands: list[Type]) -> None:
     found.setdefault("api_version", 1)
 
 
+_SDY = re.compile(r"#sdy(?:\.sharding_per_value|\.sharding|\.mesh)?<\s*(?:manual_axes)?(.*)>\Z", re.DOTALL)
+
+
+def _shardings(found: Found, operands: list[Type]) -> None:
+    """Generic forms wrap in `#sdy.…<…>` what pretty forms write bare."""
+    for key in ("in_shardings", "out_shardings", "manual_axes", "sharding"):
+        value = found.get(key)
+        match = _SDY.match(value) if isinstance(value, str) else None
+        if match is not None:
+            found[key] = f"<{match.group(1)}>" if key == "sharding" else match.group(1)
+
+
+def _scan(found: Found, operands: list[Type]) -> None:
+    """The pretty form tells inputs from carried values by brackets, the generic one by segment sizes."""
+    segments = found.pop("operandSegmentSizes", None)
+    found.pop("resultSegmentSizes", None)
+    if segments:
+        found["input_count"] = segments[0]
+
+
 def _slice(found: Found, operands: list[Type]) -> None:
     _fill(found, "strides", (1,) * len(found.get("start_indices", ())))
 
@@ -253,6 +299,9 @@ _RULES: dict[str, Callable[[Found, list[Type]], None]] = {
     "select_and_scatter": _select_and_scatter,
     "compare": _compare,
     "chlo.broadcast_compare": _compare,
+    "sdy.manual_computation": _shardings,
+    "sdy.sharding_constraint": _shardings,
+    "chlo.scan": _scan,
     "sort": _sort,
     "triangular_solve": _triangular_solve,
     "custom_call": _custom_call,

@@ -7,7 +7,7 @@ regions are the printer's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from compiler.frontend.mlir.assembly import KEYS
 from compiler.frontend.mlir.attribute_text import (
@@ -19,7 +19,7 @@ from compiler.frontend.mlir.attribute_text import (
     symbol,
 )
 from compiler.ir.program import Instruction
-from compiler.ir.types import Type
+from compiler.ir.types import FutureType, TupleType, Type
 
 SAME_TYPE = frozenset(
     ["abs", "add", "and", "atan2", "cbrt", "ceil", "cholesky", "clamp", "convert", "cosine", "count_leading_zeros", "divide", "exponential", "exponential_minus_one", "floor", "is_finite", "imag", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real", "reduce_precision", "remainder", "round_nearest_afz", "round_nearest_even", "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"]
@@ -77,8 +77,13 @@ def rest(i: Instruction, *shown: str) -> str:
 
 
 def results_of(i: Instruction) -> Types:
-    """Result types: the elements of a tuple."""
-    return i.type.elements if hasattr(i.type, "elements") else (i.type,)
+    """Result types: the elements of a tuple (a future is one value)."""
+    return i.type.elements if is_many(i.type) else (i.type,)
+
+
+def is_many(kind: Type) -> TypeGuard[TupleType]:
+    """True for a tuple that stands for several results."""
+    return isinstance(kind, TupleType) and not isinstance(kind, FutureType)
 
 
 def _same_type(i: Instruction, names: Names, types: Types) -> str:
@@ -257,7 +262,7 @@ def _tokens(i: Instruction, names: Names, types: Types) -> str:
 
 def _check_constant(i: Instruction, names: Names, types: Types) -> str:
     literal = i.attributes["value"]
-    return f"{i.opcode} {names[0]}, {dense(literal)}{rest(i, 'value')} : {literal.type}"
+    return f"{i.opcode} {names[0]}, {dense(literal)} : {literal.type}{rest(i, 'value')}"
 
 
 def _check_pair(i: Instruction, names: Names, types: Types) -> str:

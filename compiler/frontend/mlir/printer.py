@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from compiler.frontend.mlir.attribute_text import dictionary, gathered, quote, symbol
+from compiler.frontend.mlir.attribute_text import DenseArray, dictionary, gathered, quote, symbol
 from compiler.frontend.mlir.location_text import location_text
 from compiler.frontend.mlir.pretty_text import HLO_ONLY, full_name, function_type, results_of, writer_of
 from compiler.frontend.mlir.region_text import RegionPrinter
@@ -84,7 +84,8 @@ class _ModulePrinter:
 
     def _function(self, computation: Computation) -> Iterator[str]:
         is_entry = computation.name == self.module.entry
-        results = results_of(computation.root_instruction)
+        whole = is_entry and len(self.module.result_attributes) == 1 and len(results_of(computation.root_instruction)) != 1
+        results = (computation.result_type,) if whole else results_of(computation.root_instruction)
         printer = RegionPrinter(self, computation)
         arguments = [ssa(name) for name in computation.parameters]
         for name, text in zip(computation.parameters, arguments, strict=True):
@@ -101,7 +102,7 @@ class _ModulePrinter:
             )
             shown = ", ".join(f"{name}: {kind}" for name, kind in zip(arguments, kinds, strict=True))
             yield f"{INDENT}^bb0({shown}):"
-            yield from printer.body(INDENT * 2, "func.return")
+            yield from printer.body(INDENT * 2, "func.return", whole)
             yield f"{INDENT}}}) : () -> ()"
             return
         heads = [
@@ -111,7 +112,7 @@ class _ModulePrinter:
         tails = [f"{kind}{_braced(a)}" for kind, a in zip(results, result_attributes, strict=True)]
         arrow = "" if not tails else f" -> ({', '.join(tails)})" if len(tails) > 1 or "{" in tails[0] else f" -> {tails[0]}"
         yield f"{INDENT}func.func {visibility} {symbol(computation.name)}({', '.join(heads)}){arrow} {{"
-        yield from printer.body(INDENT * 2, "return")
+        yield from printer.body(INDENT * 2, "return", whole)
         yield f"{INDENT}}}"
 
     def _attributes(self, given: Sequence[Attributes], count: int, is_entry: bool) -> list[Attributes]:
@@ -145,6 +146,15 @@ def generic_text(
         found["decomposition"] = instruction.called[0]
     elif opcode == "sdy.sharding_constraint":
         found["sharding"] = f"#sdy.sharding{found['sharding']}"
+    elif opcode == "sdy.manual_computation":
+        found["manual_axes"] = f"#sdy<manual_axes{found['manual_axes']}>"
+        for key in ("in_shardings", "out_shardings"):
+            found[key] = f"#sdy.sharding_per_value<{found[key]}>"
+    elif opcode == "chlo.scan":
+        count = found.pop("input_count", len(names) // 2)
+        carried = len(names) - count
+        found["operandSegmentSizes"] = DenseArray((count, carried), "i32")
+        found["resultSegmentSizes"] = DenseArray((len(results) - carried, carried), "i32")
     inherent = {key: value for key, value in found.items() if "." not in key}
     other = {key: value for key, value in found.items() if "." in key}
     dialect = opcode.partition(".")[0] if "." in opcode else "stablehlo"

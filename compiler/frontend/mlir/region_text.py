@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compiler.frontend.mlir.attribute_text import dictionary
-from compiler.frontend.mlir.pretty_text import function_type, results_of, writer_of
+from compiler.frontend.mlir.pretty_text import function_type, is_many, results_of, writer_of
 from compiler.ir.program import Attributes, Computation, Instruction
-from compiler.ir.types import TupleType, Type
+from compiler.ir.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
     from compiler.frontend.mlir.printer import _ModulePrinter
@@ -40,6 +40,8 @@ class RegionPrinter:
         """Tuples that are never used as a value."""
         instructions = self.computation.instructions
         tuples = {name for name, i in instructions.items() if i.opcode == "tuple"}
+        used = {operand for instruction in instructions.values() for operand in instruction.operands}
+        tuples &= used | {self.computation.root}
         for instruction in instructions.values():
             for position, operand in enumerate(instruction.operands):
                 if operand in tuples and not _takes_apart(instruction, position):
@@ -70,7 +72,7 @@ class RegionPrinter:
         if name in self.parts:
             return self.parts[name]
         instruction = self.computation[name]
-        if not isinstance(instruction.type, TupleType):
+        if not is_many(instruction.type):
             return [self.value(name)]
         if instruction.opcode == "tuple":
             return [self.value(operand) for operand in instruction.operands]
@@ -91,16 +93,19 @@ class RegionPrinter:
 
     # ---- lines ---------------------------------------------------------------------------------------------------
 
-    def body(self, indent: str, returns: str, keep_root: bool = False) -> Iterator[str]:
-        """All operations and the terminator."""
+    def body(self, indent: str, returns: str, whole: bool = False) -> Iterator[str]:
+        """All operations and the terminator, which returns the elements of a tuple unless it is wanted `whole`."""
+        if whole:
+            self.hidden.discard(self.computation.root)
         for instruction in self.computation:
             lines = list(self._operation(instruction, indent))
             yield from self._flush(indent)
             yield from lines
         root = self.computation.root
-        names = self.elements(root)
+        names = [self.value(root)] if whole else self.elements(root)
         yield from self._flush(indent)
-        types = results_of(self.computation.root_instruction)
+        found = self.computation.root_instruction
+        types: Sequence[Type] = (found.type,) if whole else results_of(found)
         if self.module.generic:
             full = "func.return" if returns == "return" else returns
             yield f'{indent}"{full}"({", ".join(names)}) : ({", ".join(map(str, types))}) -> ()'
@@ -144,7 +149,7 @@ class RegionPrinter:
     def _results(self, i: Instruction) -> str:
         """`%a = ` or `%a:3 = `; notes how the results are called."""
         name = _ssa(i.name)
-        if not isinstance(i.type, TupleType) or i.opcode in _TUPLES:
+        if not is_many(i.type) or i.opcode in _TUPLES:
             self.values[i.name] = name
             return f"{name} = "
         count = len(i.type.elements)
@@ -233,6 +238,9 @@ class RegionPrinter:
         if not self.module.generic and i.opcode == "reduce":
             yield from self._reduce(i, head, tail, indent, names, types)
             return
+        if not self.module.generic and i.opcode == "chlo.scan":
+            yield from self._scan(i, head, tail, indent, names, types)
+            return
         if not self.module.generic and i.opcode == "sdy.manual_computation":
             yield from self._manual(i, head, tail, indent, names, types)
             return
@@ -293,6 +301,19 @@ class RegionPrinter:
         yield from inner.body(indent + "  ", "stablehlo.return")
         yield f"{indent}}}{tail}"
 
+    def _scan(
+        self, i: Instruction, head: str, tail: str, indent: str, names: Sequence[str], types: Sequence[Type]
+    ) -> Iterator[str]:
+        count = i.attributes.get("input_count", len(names) // 2)
+        rest = {key: value for key, value in i.attributes.items() if key not in ("dimension", "input_count")}
+        extra = f" attributes {{{dictionary(rest)}}}" if rest else ""
+        inputs, initial = ", ".join(names[:count]), ", ".join(names[count:])
+        label, inner = self._arguments(i.called[0])
+        yield f"{indent}{head}chlo.scan({inputs}) inits({initial}) dimension={i.attributes['dimension']}{extra} {{"
+        yield f"{indent}{label}"
+        yield from inner.body(indent + "  ", "stablehlo.return")
+        yield f"{indent}}} : {function_type(types, results_of(i))}{tail}"
+
     def _manual(
         self, i: Instruction, head: str, tail: str, indent: str, names: Sequence[str], types: Sequence[Type]
     ) -> Iterator[str]:
@@ -315,6 +336,8 @@ def _takes_apart(user: Instruction, position: int) -> bool:
 def _applied(called: Computation) -> str:
     """The operation of a reducer that does nothing but combine its two arguments in order; else empty."""
     root = called.root_instruction
+    if not all(isinstance(kind, TensorType) and not kind.shape for kind in called.parameter_types):
+        return ""
     if len(called) != 3 or root.operands != called.parameters or root.attributes:
         return ""
     return root.opcode if root.opcode in _BINARY else ""

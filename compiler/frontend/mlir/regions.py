@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from compiler.frontend.mlir.tree import Block
 from compiler.ir.program import Attributes
+from compiler.ir.types import TensorType
 
 
 def free_values(block: Block) -> list[str]:
@@ -24,6 +26,19 @@ def _collect(block: Block, outer: set[str], found: dict[str, None]) -> None:
         for region in op.regions:
             _collect(region, defined, found)
         defined.update(op.results)
+
+
+def applied_name(block: Block) -> str:
+    """`add_f32` for a region that applies one operation to its two scalars and returns the result, else empty."""
+    if len(block.operations) != 2 or len(block.arguments) != 2:
+        return ""
+    first, last = block.operations
+    kind = block.arguments[0][1]
+    names = [name for name, _, _ in block.arguments]
+    if first.operands != names or last.operands != first.results or not isinstance(kind, TensorType) or kind.shape:
+        return ""
+    element = re.sub(r"\W+", "_", kind.element.name).strip("_")
+    return f"{first.name.split('.')[-1]}_{element}"
 
 
 def reducer_key(block: Block) -> Any:

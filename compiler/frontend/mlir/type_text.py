@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from compiler.ir.types import DYNAMIC, ELEMENTS, AnyElement, QuantizedType, TensorType, element
+from compiler.ir.types import DYNAMIC, ELEMENTS, AnyElement, BufferType, QuantizedType, TensorType, element
 
 _TENSOR = re.compile(r"tensor<\s*((?:(?:\d+|\?)\s*x\s*)*)(.*?)\s*>\Z", re.DOTALL)
 _BOUNDS = re.compile(r",\s*#(?:stablehlo|mhlo)\.(?:bounds|type_extensions)<(.*)>\s*\Z", re.DOTALL)
@@ -27,6 +27,8 @@ def tensor_type(text: str) -> TensorType:
     if match is None:
         raise ValueError(f"not a tensor type: {text}")
     sizes, rest = match.groups()
+    if rest.startswith("*"):
+        raise ValueError(f"tensors of unknown rank are not supported: {text}")
     shape = tuple(DYNAMIC if size.strip() == "?" else int(size) for size in sizes.split("x")[:-1])
     if len(shape) > MAX_RANK:
         raise ValueError(f"a tensor of rank {len(shape)} is beyond what is supported ({MAX_RANK})")
@@ -41,6 +43,14 @@ def tensor_type(text: str) -> TensorType:
     elif "," in rest and not rest.startswith("!quant"):
         rest = rest.split(",")[0]
     return TensorType(element_type(rest.strip()), shape, None, bounds)
+
+
+def buffer_type(text: str) -> BufferType:
+    """The type that a `memref<…>` token stands for. Raises ValueError for one with a layout or memory space."""
+    found = tensor_type(f"tensor{text[len('memref') :]}")
+    if found.bounds or f"memref{str(found)[len('tensor') :]}" != text:
+        raise ValueError(f"{text} has a layout, which is not supported")
+    return BufferType(found.element, found.shape)
 
 
 @lru_cache(maxsize=4096)
