@@ -12,6 +12,7 @@ import math
 from compiler.backends.cpu.vector_math.exponentials import (
     exponential_in_parts,
     exponential_in_range,
+    power_of_two_in_range,
     scale_by_power_of_two,
 )
 from compiler.backends.cpu.vector_math.lanes import Code, Lanes
@@ -28,14 +29,14 @@ _ERF = (
     -0.000803065428044647,
     7.919901690911502e-05,
 )
-_LOG_ERFC = (
-    -0.0003205949324183166,
-    -1.1271721124649048,
-    -0.6380103826522827,
-    -0.1032208725810051,
-    0.0218915157020092,
-    -0.002960753161460161,
-    0.00018768978770822287,
+_LOG2_ERFC = (
+    -0.0004625207220669836,
+    -1.6261656284332275,
+    -0.9204543828964233,
+    -0.14891627430915833,
+    0.0315827950835228,
+    -0.0042714644223451614,
+    0.0002707783423829824,
 )
 _SCALED_ERFC = (
     1.2769783817967102,
@@ -152,12 +153,12 @@ _FAR = (
 
 
 def erf_of_f32(code: Code, x: Lanes) -> Lanes:
-    """The error function of f32: a polynomial up to 1, ``1 - e^polynomial`` beyond."""
+    """The error function of f32: a polynomial up to 1, ``1 - 2^polynomial`` beyond."""
     size = x.abs()
     inner = code.fma(size, code.polynomial(size * size, _ERF), size)
     limited = size.at_most(3.93)
-    outer = 1.0 - exponential_in_range(code, code.polynomial(limited, _LOG_ERFC))
-    return code.select(size.is_("olt", 1.0), inner, outer).copy_sign(x)
+    outer = 1.0 - power_of_two_in_range(code, code.polynomial(limited, _LOG2_ERFC))
+    return code.select(size.is_("ult", 1.0), inner, outer).copy_sign(x)
 
 
 def _erfc_above_half(code: Code, size: Lanes) -> Lanes:

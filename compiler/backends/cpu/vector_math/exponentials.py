@@ -49,6 +49,14 @@ _EXP_SHORT = (
     0.001394486848554595,
     0.00019790153252800894,
 )
+_EXP2_F32 = (
+    0.6931471824645996,
+    0.24022644758224487,
+    0.055503588169813156,
+    0.00961883831769228,
+    0.0013391353422775865,
+    0.00015239657659549266,
+)
 _TANH_F32 = (
     -0.3333328366279602,
     0.1333148032426834,
@@ -145,6 +153,17 @@ def exponential_in_range(code: Code, x: Lanes, short: bool = False) -> Lanes:
     return _exponential_near_zero(code, rest, coefficients) * power_of_two(exponent, x.kind)
 
 
+def power_of_two_in_range(code: Code, x: Lanes, factor: float = 1.0) -> Lanes:
+    """``2 ** (x * factor)`` of f32 for results that are normal, right to about 2^-23; of NaN it makes anything."""
+    magic = _FORMATS["f32"].magic
+    shifted = x + magic if factor == 1.0 else code.fma(x, factor, magic)
+    count = shifted - magic
+    rest = x - count if factor == 1.0 else code.fma(x, factor, -count)
+    near = code.fma(rest, code.polynomial(rest, _EXP2_F32), 1.0)
+    # The shift drops the magic number's own bits, which lie above the exponent's.
+    return (near.bits() + (shifted.bits() << _FORMATS["f32"].mantissa)).as_float("f32")
+
+
 def exponential_in_parts(code: Code, x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """``e ** x`` of f64 as ``(near + lost) * 2 ** exponent``, for `x` that is not far beyond the range."""
     exponent, rest, lost = _reduce(code, x)
@@ -199,9 +218,13 @@ def tanh(code: Code, x: Lanes) -> Lanes:
     inner = code.fma(
         squared * size, code.polynomial(squared, _TANH_F32 if x.kind == "f32" else _TANH_F64), size
     )
-    doubled = (size + size).at_most(20.0 if x.kind == "f32" else 40.0)
-    outer = 1.0 - 2.0 / (exponential_in_range(code, doubled) + 1.0)
-    return code.select(size.is_("olt", 0.625), inner, outer).copy_sign(x)
+    # What is subtracted from 1 may have an error of its own ULP, which is at most half of the result's.
+    if x.kind == "f32":
+        grown = power_of_two_in_range(code, size.at_most(10.0), 2 * math.log2(math.e))
+    else:
+        grown = exponential_in_range(code, (size + size).at_most(40.0))
+    outer = 1.0 - 2.0 / (grown + 1.0)
+    return code.select(size.is_("ult", 0.625), inner, outer).copy_sign(x)
 
 
 def sinh_wide(code: Code, x: Lanes) -> Lanes:
