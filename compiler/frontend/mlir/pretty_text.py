@@ -82,8 +82,8 @@ def results_of(i: Instruction) -> Types:
 
 
 def is_many(kind: Type) -> TypeGuard[TupleType]:
-    """True for a tuple that stands for several results."""
-    return isinstance(kind, TupleType) and not isinstance(kind, FutureType)
+    """True for a tuple that stands for several results or none; one result is never wrapped, so a tuple of one is a value."""
+    return isinstance(kind, TupleType) and len(kind.elements) != 1 and not isinstance(kind, FutureType)
 
 
 def _same_type(i: Instruction, names: Names, types: Types) -> str:

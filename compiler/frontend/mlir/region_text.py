@@ -41,7 +41,10 @@ class RegionPrinter:
         instructions = self.computation.instructions
         tuples = {name for name, i in instructions.items() if i.opcode == "tuple"}
         used = {operand for instruction in instructions.values() for operand in instruction.operands}
-        tuples &= used | {self.computation.root}
+        root = self.computation.root
+        tuples &= used | {root}
+        if root in tuples and not is_many(instructions[root].type):
+            tuples.discard(root)
         for instruction in instructions.values():
             for position, operand in enumerate(instruction.operands):
                 if operand in tuples and not _takes_apart(instruction, position):
@@ -68,11 +71,11 @@ class RegionPrinter:
         return text
 
     def elements(self, name: str) -> list[str]:
-        """The SSA names of a tuple's elements, or of the one value of another type."""
+        """The SSA names of a tuple's elements (also of a tuple of one), or of the one value of another type."""
         if name in self.parts:
             return self.parts[name]
         instruction = self.computation[name]
-        if not is_many(instruction.type):
+        if not isinstance(instruction.type, TupleType):
             return [self.value(name)]
         if instruction.opcode == "tuple":
             return [self.value(operand) for operand in instruction.operands]
@@ -102,9 +105,10 @@ class RegionPrinter:
             yield from self._flush(indent)
             yield from lines
         root = self.computation.root
+        found = self.computation.root_instruction
+        whole = whole or not is_many(found.type)
         names = [self.value(root)] if whole else self.elements(root)
         yield from self._flush(indent)
-        found = self.computation.root_instruction
         types: Sequence[Type] = (found.type,) if whole else results_of(found)
         if self.module.generic:
             full = "func.return" if returns == "return" else returns
@@ -153,9 +157,6 @@ class RegionPrinter:
             self.values[i.name] = name
             return f"{name} = "
         count = len(i.type.elements)
-        if count == 1:
-            self.parts[i.name] = [name]
-            return f"{name} = "
         self.parts[i.name] = [f"{name}#{index}" for index in range(count)]
         return f"{name}:{count} = " if count else ""
 
@@ -165,10 +166,10 @@ class RegionPrinter:
         return RegionPrinter(self.module, self.module.module.computations[name])
 
     def _while(self, i: Instruction, head: str, tail: str, indent: str) -> Iterator[str]:
-        initial = self.elements(i.operands[0])
+        is_tuple = is_many(i.type)
+        initial = self.elements(i.operands[0]) if is_tuple else [self.value(i.operands[0])]
         types = results_of(i)
         body = self.module.module.computations[i.called[1]].parameters[0]
-        is_tuple = isinstance(i.type, TupleType)
         arguments = [f"{_ssa(body)}.{index}" for index in range(len(types))] if is_tuple else [_ssa(body)]
         shown = ", ".join(map(str, types))
         regions = []
@@ -224,7 +225,7 @@ class RegionPrinter:
         yield from self._assemble(i, head, tail, indent, [self.value(selector)], types, regions)
 
     def _barrier(self, i: Instruction) -> str:
-        names = [name for operand in i.operands for name in self.elements(operand)]
+        names = self.elements(i.operands[0]) if is_many(i.type) else [self.value(i.operands[0])]
         types = results_of(i)
         if self.module.generic:
             return _generic(i, names, types)
@@ -329,7 +330,7 @@ class RegionPrinter:
 def _takes_apart(user: Instruction, position: int) -> bool:
     """True when an operand of tuple type is written by its elements."""
     if user.opcode in ("while", "optimization_barrier"):
-        return True
+        return is_many(user.type)
     return user.opcode in ("case", "if") and position > 0
 
 
@@ -352,4 +353,5 @@ def _ssa(name: str) -> str:
 def _generic(i: Instruction, names: Sequence[str], types: Sequence[Type], regions: str = "") -> str:
     from compiler.frontend.mlir.printer import generic_text
 
-    return generic_text(i, names, types, results_of(i), regions)
+    results = (i.type,) if i.opcode in _TUPLES else results_of(i)
+    return generic_text(i, names, types, results, regions)
