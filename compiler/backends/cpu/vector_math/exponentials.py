@@ -57,6 +57,8 @@ _EXP2_F32 = (
     0.0013391353422775865,
     0.00015239657659549266,
 )
+# log2(e) as a sum of two f32 numbers.
+_LOG2_E = (1.4426950216293335, 1.925963033500011e-08)
 _TANH_F32 = (
     -0.3333328366279602,
     0.1333148032426834,
@@ -165,7 +167,15 @@ def power_of_two_in_range(code: Code, x: Lanes, factor: float = 1.0) -> Lanes:
 
 
 def exponential_in_parts(code: Code, x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """``e ** x`` of f64 as ``(near + lost) * 2 ** exponent``, for `x` that is not far beyond the range."""
+    """``e ** x`` as ``(near + lost) * 2 ** exponent``, for `x` that is not far beyond the range."""
+    if x.kind == "f32":
+        shifted = code.fma(x, _LOG2_E[0], _FORMATS["f32"].magic)
+        count = shifted - _FORMATS["f32"].magic
+        rest = code.fma(x, _LOG2_E[1], code.fma(x, _LOG2_E[0], -count))
+        polynomial = code.polynomial(rest, _EXP2_F32)
+        near = code.fma(rest, polynomial, 1.0)
+        exponent = shifted.bits() - float_bits("f32", _FORMATS["f32"].magic)
+        return near, code.fma(rest, polynomial, 1.0 - near), exponent
     exponent, rest, lost = _reduce(code, x)
     tail = code.fma(rest * rest, code.polynomial(rest, _EXP_F64), lost)
     above_one = rest + tail
@@ -193,18 +203,16 @@ def exponential_minus_one(code: Code, x: Lanes) -> Lanes:
 def logistic(code: Code, x: Lanes) -> Lanes:
     """``1 / (1 + e ** -x)``, by ``e ** -|x|`` so that neither side overflows."""
     form = _FORMATS[x.kind]
-    exponent, rest, _ = _reduce(code, (-x.abs()).at_least(form.bottom))
-    polynomial = code.polynomial(rest, _EXP_F32 if x.kind == "f32" else _EXP_F64)
-    above_one = code.fma(rest * rest, polynomial, rest)
-    near = above_one + 1.0
+    near, lost, exponent = exponential_in_parts(code, (-x.abs()).at_least(form.bottom))
+    # The power of two may be subnormal, and the product is rounded once all the same.
     half = exponent.arithmetic_shift(1)
-    scales = power_of_two(half, x.kind), power_of_two(exponent - half, x.kind)
-    small = near * scales[0] * scales[1]
+    scale = power_of_two(half, x.kind) * power_of_two(exponent - half, x.kind)
+    small = near * scale
     negative = x.is_("olt", 0.0)
     divisor = small + 1.0
     quotient = code.select(negative, small, 1.0) / divisor
     # On the negative side each of the two sums and the division may cost an ULP: what the sums lost is put back.
-    lost_above = ((1.0 - near) + above_one) * scales[0] * scales[1]
+    lost_above = lost * scale
     lost_below = (1.0 - divisor) + small
     complement = 1.0 - quotient
     change = code.fma(-quotient, lost_below, lost_above * complement)

@@ -75,11 +75,11 @@ def _near_one(code: Code, fraction: Lanes, exponent: Lanes, low: Lanes | None, s
     return code.fma(count, high_ln2, fraction + tail)
 
 
-def _special(code: Code, x: Lanes, result: Lanes) -> Lanes:
-    """The ends of the domain, for an argument whose logarithm is wanted."""
-    result = code.select(x.is_("oeq", 0.0), -_INFINITY, result)
-    result = code.select(x.is_("oeq", _INFINITY), _INFINITY, result)
-    return code.select(x.is_("olt", 0.0), _NAN, result)
+def _special(code: Code, x: Lanes, argument: Lanes, result: Lanes) -> Lanes:
+    """The ends of the domain: `x` goes through if the `argument` of the logarithm is infinite or NaN."""
+    result = code.select(argument.is_("olt", _INFINITY), result, x)
+    result = code.select(argument.is_("oeq", 0.0), -_INFINITY, result)
+    return code.select(argument.is_("olt", 0.0), _NAN, result)
 
 
 def log_of_normal(code: Code, x: Lanes, short: bool = False) -> Lanes:
@@ -95,7 +95,7 @@ def log(code: Code, x: Lanes) -> Lanes:
     exponent, significand = _split(code, code.select(tiny, x * 2.0**mantissa, x))
     exponent = code.select(tiny, exponent - mantissa, exponent)
     result = _near_one(code, significand - 1.0, exponent, None, short=False)
-    return _special(code, x, code.select(x.is_nan(), x, result))
+    return _special(code, x, x, result)
 
 
 def log_plus_one(code: Code, x: Lanes) -> Lanes:
@@ -110,7 +110,7 @@ def log_plus_one(code: Code, x: Lanes) -> Lanes:
     # What was lost counts divided by 1 + fraction, here to second order.
     low = lost * power_of_two(-limited, x.kind) * code.fma(fraction, fraction - 1.0, 1.0)
     result = _near_one(code, fraction, exponent, low, short=False)
-    result = _special(code, total, code.select(x.is_nan(), x, result))
+    result = _special(code, x, total, result)
     return code.select(x.abs().is_("olt", 2.0**-60), x, result)
 
 
