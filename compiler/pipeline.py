@@ -13,7 +13,13 @@ from compiler.options import OptionError
 from compiler.pass_manager import Stage
 from compiler.passes.base import Option
 from compiler.passes.buffer_assignment import BufferAssignment
+from compiler.passes.call_inliner import CallInliner
+from compiler.passes.chlo_legalize import ChloLegalize
+from compiler.passes.composite_lowering import CompositeLowering
+from compiler.passes.constant_folding import ConstantFolding
 from compiler.passes.copy_insertion import CopyInsertion
+from compiler.passes.cse import CommonSubexpressionElimination
+from compiler.passes.dce import DeadCodeElimination
 from compiler.passes.fusion import Fusion
 from compiler.passes.layout_assignment import LayoutAssignment, ReshapeToBitcast
 from compiler.passes.schedule import Scheduler
@@ -22,10 +28,20 @@ from compiler.passes.schedule import Scheduler
 def common_stages() -> list[Stage]:
     """The pipeline before backends and plugins have their say."""
     return [
+        Stage("call-inliner", CallInliner(), "first: everything after it sees whole functions"),
+        Stage(
+            "composite-lowering",
+            CompositeLowering(),
+            "what the backend has no kernel for becomes its decomposition",
+        ),
+        Stage("chlo-legalize", ChloLegalize(), "the simplifier knows StableHLO only"),
+        Stage("dce", DeadCodeElimination(), "inlining leaves unused values behind"),
+        Stage("cse", CommonSubexpressionElimination(), "inlined functions repeat constants and broadcasts"),
+        Stage("constant-folding", ConstantFolding(), "once, while the program is small"),
         Stage(
             "layout-assignment",
             LayoutAssignment(),
-            "after all transposes are final, ahead of fusion, which needs to know what moves",
+            "when all transposes are final, ahead of fusion, which prices what moves",
         ),
         Stage("fusion", Fusion(), "once the program is in its final form"),
         Stage(

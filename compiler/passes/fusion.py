@@ -79,10 +79,12 @@ class Fusion:
         for name in run_computations(editor):
             context.check_cancelled()
             computation = editor.computation(name)
+            position = {member: place for place, member in enumerate(computation.instructions)}
             groups = _Walk(computation, context).groups()
             for group in groups:
                 if len(group.members) > 1:
-                    outline(editor, name, group.root, group.members, group.duplicated, group.hero)
+                    order = sorted(group.members, key=position.__getitem__)
+                    outline(editor, name, group.root, order, group.duplicated, group.hero)
 
 
 def run_computations(editor: Editor) -> list[str]:

@@ -6,7 +6,7 @@ those that are duplicated into several fusions get new ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from compiler.ir.editor import Edit, Editor
 from compiler.ir.program import Attributes, Instruction
@@ -19,14 +19,16 @@ def outline(
     editor: Editor,
     computation: str,
     root: Instruction,
-    members: Mapping[str, Instruction],
+    order: Sequence[str],
     duplicated: set[str],
     hero: str,
 ) -> str:
-    """Replaces a connected set of instructions by one `fusion`, and returns its name (empty when refused)."""
+    """Replaces a connected set of instructions, given in program order, by one `fusion`; returns its name.
+
+    The name is empty when the rewrite was refused.
+    """
     state = editor.working(computation)
-    present = {name: state.instructions[name] for name in members}
-    order = [name for name in editor.computation(computation).instructions if name in present]
+    present = {name: state.instructions[name] for name in order}
     with editor.rewrite(FUSE, computation, root.name) as edit:
         operands: dict[str, str] = {}
         body: list[Instruction] = []
