@@ -27,6 +27,7 @@ FAMILIES = (
     "chlo_elementwise",
     "chlo_broadcast",
     "chlo_structured",
+    "chlo_ragged_dot",
     "checks",
     "contraction",
     "convolution",
