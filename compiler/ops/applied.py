@@ -23,10 +23,9 @@ BINARY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
 def binary_opcode(computation: Computation) -> str | None:
     """The operation of BINARY that a computation of two parameters applies to them, or None."""
     root = computation.root_instruction
-    if root.opcode in BINARY and len(computation.parameters) == 2:
-        if sorted(root.operands) == sorted(computation.parameters):
-            return root.opcode
-    return None
+    if root.opcode not in BINARY or len(computation.parameters) != 2:
+        return None
+    return root.opcode if sorted(root.operands) == sorted(computation.parameters) else None
 
 
 def returned_parameter(computation: Computation) -> int | None:
