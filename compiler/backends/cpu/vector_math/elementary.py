@@ -78,11 +78,14 @@ _F64: dict[str, Body] = {
     "erf": error_functions.erf_of_f64,
     "erfc": error_functions.erfc_of_f64,
     "erf_inv": error_functions.erf_inv_of_f64,
+    "atan": inverse_trigonometry.atan_of_f64,
+    "atan2": inverse_trigonometry.atan2_of_f64,
+    "sinh": exponentials.sinh_of_f64,
+    "cosh": exponentials.cosh_of_f64,
     "cbrt": powers.cbrt_of_f64,
     "power": _library("pow"),
     "digamma": gamma_functions.digamma,
-    **{name: _library(name) for name in ("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "lgamma")},
-    **{name: _library(name) for name in ("asinh", "acosh", "atanh")},
+    **{name: _library(name) for name in ("tan", "asin", "acos", "asinh", "acosh", "atanh", "lgamma")},
 }
 BODIES: dict[tuple[str, str], Body] = {
     **{(op, element): body for op, body in _BOTH.items() for element in ("f32", "f64")},

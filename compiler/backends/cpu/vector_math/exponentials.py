@@ -66,6 +66,15 @@ _TANH_F32 = (
     0.020647084340453148,
     -0.005713111720979214,
 )
+_SINH = (
+    0.16666666666666669,
+    0.00833333333333297,
+    0.00019841269841531202,
+    2.755731913037927e-06,
+    2.5052126856094766e-08,
+    1.605700052085293e-10,
+    7.765897596002476e-13,
+)
 _TANH_F64 = (
     -0.3333333333333333,
     0.13333333333333164,
@@ -233,6 +242,30 @@ def tanh(code: Code, x: Lanes) -> Lanes:
         grown = exponential_in_range(code, (size + size).at_most(40.0))
     outer = 1.0 - 2.0 / (grown + 1.0)
     return code.select(size.is_("ult", 0.625), inner, outer).copy_sign(x)
+
+
+def _grown_and_shrunk(code: Code, size: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """``near``, ``lost`` and ``shrunk`` such that ``e^±size = (near + lost or shrunk) * 2 ** exponent``, with the exponent."""
+    near, lost, exponent = exponential_in_parts(code, size.at_most(720.0))
+    # Beyond 2^200 the other exponential no longer matters, and its scale must stay a normal number.
+    limited = code.select(exponent.is_("sgt", 200), 200, exponent)
+    return near, lost, power_of_two(-(limited + limited), "f64") / near, exponent
+
+
+def sinh_of_f64(code: Code, x: Lanes) -> Lanes:
+    """``(e^x - e^-x) / 2``; a polynomial up to 1, where the difference would cancel."""
+    size = x.abs()
+    square = size * size
+    inner = code.fma(size * square, code.polynomial(square, _SINH), size)
+    near, lost, shrunk, exponent = _grown_and_shrunk(code, size)
+    outer = scale_by_power_of_two(near + (lost - shrunk), exponent - 1)
+    return code.select(size.is_("olt", 1.0), inner, outer).copy_sign(x)
+
+
+def cosh_of_f64(code: Code, x: Lanes) -> Lanes:
+    """``(e^x + e^-x) / 2``."""
+    near, lost, shrunk, exponent = _grown_and_shrunk(code, x.abs())
+    return scale_by_power_of_two(near + (lost + shrunk), exponent - 1)
 
 
 def sinh_wide(code: Code, x: Lanes) -> Lanes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from compiler.backends.cpu.vector_math.lanes import Key, MathFunction, function_name, vector_type
 
 LIBRARY = {
-    name: 2 if name in ("atan2", "fmod", "pow") else 1
+    name: 2 if name in ("fmod", "pow") else 1
     for name in (
-        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "fmod"),
-        *("lgamma", "pow", "sin", "sinh", "tan"),
+        *("acos", "acosh", "asin", "asinh", "atanh", "cos", "fmod"),
+        *("lgamma", "pow", "sin", "tan"),
     )
 }
 """The functions of doubles that are used, and how many arguments each takes."""
