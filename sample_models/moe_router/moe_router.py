@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-EXPERTS, CHOSEN, CAPACITY = 4, 2, 20
+EXPERTS, CHOSEN, CAPACITY = 4, 2, 16
 
 
 def route(router, tokens):

@@ -32,10 +32,14 @@ def train_step(params, means, variances, step, inputs, labels):
     loss, gradients = jax.value_and_grad(loss_function)(params, inputs, labels)
     step = step + 1
     updated = {
-        name: adam_update(params[name], gradients[name], means[name], variances[name], step.astype(jnp.float32))
+        name: adam_update(
+            params[name], gradients[name], means[name], variances[name], step.astype(jnp.float32)
+        )
         for name in params
     }
-    new_params, new_means, new_variances = ({name: new[part] for name, new in updated.items()} for part in range(3))
+    new_params, new_means, new_variances = (
+        {name: new[part] for name, new in updated.items()} for part in range(3)
+    )
     return new_params, new_means, new_variances, step, loss
 
 
@@ -47,7 +51,9 @@ def example_arguments():
         params[f"w{index}"] = random.normal(0, rows**-0.5, (rows, columns)).astype(np.float32)
         params[f"b{index}"] = random.normal(0, 0.1, columns).astype(np.float32)
     means = {name: random.normal(0, 0.01, value.shape).astype(np.float32) for name, value in params.items()}
-    variances = {name: random.uniform(1e-4, 1e-3, value.shape).astype(np.float32) for name, value in params.items()}
+    variances = {
+        name: random.uniform(1e-4, 1e-3, value.shape).astype(np.float32) for name, value in params.items()
+    }
     inputs = random.normal(size=(24, 16)).astype(np.float32)
     labels = random.integers(0, 4, 24).astype(np.int32)
     return params, means, variances, np.int32(7), inputs, labels

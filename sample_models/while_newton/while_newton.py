@@ -44,5 +44,5 @@ def while_newton(coefficients, start):
 
 
 def example_arguments():
-    # x^4 - 3x^3 + x^2 - 4x + 2, from far to the right of its larger root near 3.05.
+    # x^4 - 3x^3 + x^2 - 4x + 2, from far to the right of its larger root near 3.03.
     return np.array([1, -3, 1, -4, 2], np.float32), np.float32(9.0)
