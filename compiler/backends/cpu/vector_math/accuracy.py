@@ -4,7 +4,7 @@ Measured over every 61st of all f32 values (binary functions and f64: over some 
 of all exponents, and denser ones where the function varies), against wider arithmetic; the tests hold each
 function to its bound. Units are those of the last place (ULP) of the result; 0.5 is correct rounding. NaN,
 infinities and the sign of zero are exact. f64 of tan, asin, acos, asinh, acosh, atanh and power is the C
-library's, of which 2 ULP is what glibc promises at most.
+library's, for which glibc's manual lists errors of 2 ULP at most.
 """
 
 from __future__ import annotations

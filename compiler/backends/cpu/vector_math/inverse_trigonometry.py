@@ -6,8 +6,6 @@ Coefficients: Remez exchange, see `exponentials`.
 
 from __future__ import annotations
 
-import math
-
 from compiler.backends.cpu.vector_math.lanes import Code, Lanes
 
 _ATAN_SHORT = (
