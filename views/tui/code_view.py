@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from views.highlight import MARKS, highlight, visible
 from views.tui.messages import InstructionChosen
-from views.tui.rows import Row, change_positions, row_text
+from views.tui.rows import Row, change_positions, differing_spans, row_text
 
 _HEADING = Style(bold=True, color="bright_white", bgcolor="#24324a")
 _GAP = Style(color="grey50", italic=True)
 _NOTE = Style(color="grey70")
 _MATCH = Style(bgcolor="#5a4a00", bold=True)
+_DIFFERING = Style(bold=True, underline=True)
 _CURSOR = Style(bgcolor="#3b4a6b")
 GUTTER = 2
 MAX_LINE = 2000
@@ -28,7 +30,9 @@ MAX_LINE = 2000
 
 
 @lru_cache(maxsize=4000)
-def _segments(kind: str, text: str, needle: str) -> tuple[Segment, ...]:
+def _segments(
+    kind: str, text: str, needle: str, differing: tuple[tuple[int, int], ...] = ()
+) -> tuple[Segment, ...]:
     """A row's coloured pieces."""
     if kind == "h":
         return (Segment(f" {visible(text)} ", _HEADING),)
@@ -37,6 +41,8 @@ def _segments(kind: str, text: str, needle: str) -> tuple[Segment, ...]:
     base = MARKS.get(kind, Style())
     shown = text if len(text) <= MAX_LINE else text[: MAX_LINE - 1] + "…"
     line = highlight(shown, base)
+    for start, end in differing:
+        line.stylize(_DIFFERING, start, end)
     if needle:
         line.highlight_words([needle], _MATCH, case_sensitive=False)
     mark = Segment(f"{kind} ", base + Style(bold=True))
@@ -55,7 +61,7 @@ def _flat(line: object) -> list[Segment]:
 class CodeView(ScrollView, can_focus=True):
     """See the module's docstring."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "up", show=False),
         Binding("down,j", "move(1)", "down", show=False),
         Binding("pageup,ctrl+b", "page(-1)", "page up", show=False),
@@ -96,14 +102,14 @@ class CodeView(ScrollView, can_focus=True):
         if index >= len(self.rows):
             return Strip.blank(width, self.rich_style)
         row = self.rows[index]
-        strip = Strip(_segments(row.kind, row_text(row), self.needle))
+        strip = Strip(_segments(row.kind, row_text(row), self.needle, differing_spans(row)))
         if strip.cell_length > self.virtual_size.width:
             self.virtual_size = Size(strip.cell_length + 1, len(self.rows))
         if row.kind == "h":
             strip = strip.extend_cell_length(width + scroll_x, _HEADING)
         elif row.kind in MARKS:
             strip = strip.extend_cell_length(width + scroll_x, MARKS[row.kind])
-        strip = strip.crop_extend(scroll_x, scroll_x + width, self.rich_style)
+        strip = strip.apply_style(self.rich_style).crop_extend(scroll_x, scroll_x + width, self.rich_style)
         if index == self.cursor and self.has_focus:
             strip = Strip([Segment(s.text, (s.style or Style()) + _CURSOR) for s in strip], width)
         return strip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Label, OptionList, Static
@@ -46,7 +48,7 @@ HELP = """\
 class _Dialog(ModalScreen[str | None]):
     """A box over the screen; escape closes it."""
 
-    BINDINGS = [Binding("escape,q", "dismiss_none", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss_none", "close")]
 
     def action_dismiss_none(self) -> None:
         """Closes without an answer."""
@@ -84,17 +86,17 @@ class HistoryScreen(_Dialog):
     def __init__(self, provenance: Provenance, name: str) -> None:
         super().__init__()
         self._provenance = provenance
-        self._name = name
+        self._instruction = name
 
     def compose(self) -> ComposeResult:
         """The list of events."""
         with VerticalScroll(classes="dialog"):
-            yield Label(f"History of {visible(self._name)}", classes="dialog-title", markup=False)
+            yield Label(f"History of {visible(self._instruction)}", classes="dialog-title", markup=False)
             yield OptionList(*self._options(), id="history")
 
     def _options(self) -> list[Option]:
         options: list[Option] = []
-        for ancestor in reversed(self._provenance.ancestors(self._name, limit=60)):
+        for ancestor in reversed(self._provenance.ancestors(self._instruction, limit=60)):
             text = Text(no_wrap=True)
             text.append("  " * min(ancestor.depth, 8))
             if ancestor.event is None:
@@ -108,7 +110,7 @@ class HistoryScreen(_Dialog):
                 text.append(ancestor.name)
             stage = ancestor.event.stage.id if ancestor.event else None
             options.append(Option(text, id=f"{len(options)}:{stage or ''}"))
-        for event in self._provenance.descendants(self._name):
+        for event in self._provenance.descendants(self._instruction):
             text = Text(no_wrap=True)
             text.append(f"{event.kind:<8}", style="yellow")
             text.append(f"{event.stage.id} / {event.rewrite.rule.id}  ", style="magenta")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
@@ -27,10 +29,16 @@ from views.tui.stage_list import StageList
 CHANGES, EVERYTHING, REWRITES, PROGRAM = "changes", "every line", "rewrites", "program after"
 
 
+def short_path(path: str, parts: int = 2) -> str:
+    """The end of a path: enough to know the model by."""
+    pieces = Path(path).parts
+    return path if len(pieces) <= parts + 1 else "…/" + "/".join(pieces[-parts:])
+
+
 class MainScreen(Screen[None]):
     """Draws one trace. Knows nothing of how it came about."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "help", key_display="?"),
         Binding("slash", "search", "search", key_display="/"),
         Binding("n", "next_match(1)", "next match", show=False),
@@ -45,6 +53,12 @@ class MainScreen(Screen[None]):
         Binding("o", "origin", "origin", show=False),
         Binding("x", "stop", "stop compiling", show=False),
         Binding("q", "app.quit", "quit"),
+    ]
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the base class's own kind of table
+        (0, "-narrow"),
+        (100, "-normal"),
+        (150, "-wide"),
     ]
 
     def __init__(self) -> None:
@@ -114,7 +128,7 @@ class MainScreen(Screen[None]):
         """The first line."""
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(" xla-explore ", style="bold reverse")
-        text.append(f" {visible(model)}  ", style="bold")
+        text.append(f" {visible(short_path(model))}  ", style="bold")
         text.append(visible(state), style="grey70")
         self.query_one("#title", Static).update(text)
 

@@ -5,8 +5,10 @@ Built from a `ModuleDiff`, or from one rewrite's changes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from compiler.ir.hlo_text import format_instruction, shape_text
 from compiler.ir.location import source_line
@@ -14,6 +16,8 @@ from compiler.ir.program import Computation, Instruction, Module
 from compiler.ir.rewrite import Rewrite
 from explorer.diff import ADDED, CHANGED, REMOVED, SAME, ComputationDiff, DiffLine, ModuleDiff, with_context
 
+_WORD = re.compile(r"%?[\w.\-]+")
+MAX_WORDS = 300
 CONTEXT = 2
 """Unchanged lines shown on each side of a change."""
 
@@ -27,6 +31,8 @@ class Row:
     instruction: Instruction | None = None
     computation: Computation | None = None
     is_root: bool = False
+    other: Instruction | None = None
+    """The same instruction on the other side of a change."""
 
     @property
     def name(self) -> str:
@@ -48,6 +54,23 @@ def row_text(row: Row) -> str:
         return row.text
     root = "ROOT " if row.is_root else ""
     return root + _line(row.instruction, row.computation)
+
+
+def differing_spans(row: Row) -> tuple[tuple[int, int], ...]:
+    """Parts of a changed row's text that its other side does not have, as (start, end)."""
+    if row.other is None or row.instruction is None:
+        return ()
+    text = row_text(row)
+    mine = list(_WORD.finditer(text))
+    theirs = _WORD.findall(_line(row.other, None))
+    if len(mine) > MAX_WORDS or len(theirs) > MAX_WORDS:
+        return ()
+    matcher = SequenceMatcher(None, [m.group() for m in mine], theirs, autojunk=False)
+    spans = []
+    for tag, start, end, _, _ in matcher.get_opcodes():
+        if tag in ("replace", "delete"):
+            spans.append((mine[start].start(), mine[end - 1].end()))
+    return tuple(spans)
 
 
 def rows_of_diff(diff: ModuleDiff, *, everything: bool = False) -> list[Row]:
@@ -92,8 +115,8 @@ def _rows_of_line(line: DiffLine, before: Computation | None, after: Computation
     root_after = after is not None and after.root == line.name
     if line.kind == CHANGED:
         return [
-            Row(REMOVED, "", line.before, before, root_before),
-            Row(ADDED, "", line.after, after, root_after),
+            Row(REMOVED, "", line.before, before, root_before, line.after),
+            Row(ADDED, "", line.after, after, root_after, line.before),
         ]
     if line.kind == REMOVED:
         return [Row(REMOVED, "", line.before, before, root_before)]
@@ -159,9 +182,9 @@ def _rows_of_changes(rewrite: Rewrite) -> list[Row]:
     for key, before in first.items():
         after = last[key]
         if before is not None:
-            rows.append(Row(REMOVED, "", before, None))
+            rows.append(Row(REMOVED, "", before, None, other=after))
         if after is not None:
-            rows.append(Row(ADDED, "", after, None))
+            rows.append(Row(ADDED, "", after, None, other=before))
     return rows + notes
 
 

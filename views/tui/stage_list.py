@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rich.text import Text
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -16,7 +18,7 @@ INPUT = "input"
 class StageList(OptionList):
     """One option a stage. `u` hides the ones that changed nothing."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", show=False),
         Binding("k", "cursor_up", show=False),
         Binding("g", "first", show=False),
@@ -48,7 +50,7 @@ class StageList(OptionList):
         return stage.changed or not self.hide_unchanged or bool(stage.decisions)
 
     def _option(self, stage: StageRecord) -> Option:
-        return Option(stage_label(stage, max(self.size.width - 4, 24)), id=stage.id)
+        return Option(stage_label(stage, max(self.size.width - 3, 22)), id=stage.id)
 
     @property
     def selected_id(self) -> str:
