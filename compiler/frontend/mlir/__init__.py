@@ -7,6 +7,7 @@ into the compiler's own programs (regions to computations, captures made explici
 from __future__ import annotations
 
 from compiler.frontend.parsed import Parsed
+from compiler.ir.program import Module
 
 
 def parse(text: str, filename: str = "<text>", line_offset: int = 0) -> Parsed:
@@ -19,7 +20,17 @@ def parse(text: str, filename: str = "<text>", line_offset: int = 0) -> Parsed:
     from compiler.frontend.mlir.reader import Reader
 
     reader = Reader(text, filename, line_offset)
-    return import_tree(reader.read(), reader)
+    try:
+        return import_tree(reader.read(), reader)
+    except RecursionError:
+        reader.fail("nested too deeply to be read")
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        reader.fail(f"this cannot be read: {error}")
+
+
+def parse_module(text: str, filename: str = "<text>") -> Module:
+    """The module alone. Raises SourceError, see `parse`."""
+    return parse(text, filename).module
 
 
 def split_programs(text: str) -> list[tuple[int, str]]:

@@ -72,8 +72,8 @@ def _key_value(r: Reader) -> Any:
     if r.tokens[r.at] == "<":
         r.at += 1
         return Attributes(r._record())
-    if r.tokens[r.at].lstrip("-").isdigit():
-        return int(r.take())
+    if r.tokens[r.at].lstrip("-")[:1].isdigit():
+        return r.bare_number()
     if r.tokens[r.at] in ("true", "false"):
         return r.take() == "true"
     first = r.attribute()
@@ -177,10 +177,10 @@ def slice_(r: Reader, op: Operation) -> None:
     r.expect("[")
     starts, limits, strides = [], [], []
     while not r.accept("]"):
-        starts.append(int(r.take(), 0))
+        starts.append(r.integer())
         r.expect(":")
-        limits.append(int(r.take(), 0))
-        strides.append(int(r.take(), 0) if r.accept(":") else 1)
+        limits.append(r.integer())
+        strides.append(r.integer() if r.accept(":") else 1)
         r.accept(",")
     op.attributes.update(start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides))
     r.attribute_dictionary(op)
@@ -229,7 +229,7 @@ def scan(r: Reader, op: Operation) -> None:
     op.operands = inputs + r._until(")", r.value)
     r.expect("dimension")
     r.expect("=")
-    op.attributes["dimension"] = int(r.take(), 0)
+    op.attributes["dimension"] = r.integer()
     op.attributes["input_count"] = len(inputs)
     if r.accept("attributes"):
         r.attribute_dictionary(op)
@@ -327,7 +327,7 @@ def get_tuple_element(r: Reader, op: Operation) -> None:
     """`get_tuple_element %a[1] : types`."""
     op.operands.append(r.value())
     r.expect("[")
-    op.attributes["index"] = int(r.take(), 0)
+    op.attributes["index"] = r.integer()
     r.expect("]")
     r.attribute_dictionary(op)
     signature(r, op)

@@ -179,6 +179,19 @@ class Cursor:
             return self.tokens[start]
         return ""
 
+    def integer(self) -> int:
+        """An integer that no type follows."""
+        token = self.take()
+        try:
+            return int(token, 0)
+        except ValueError:
+            self.fail(f"expected a number, found '{token[:40]}'", self.offsets[max(self.at - 1, 0)])
+
+    def bare_number(self) -> int | float:
+        """A number that no type follows."""
+        token = self.take()
+        return float(token) if token[:2] != "0x" and any(mark in token for mark in ".eE") else int(token, 0)
+
     def _number(self) -> Any:
         token = self.take()
         kind = self._typed()
@@ -359,9 +372,9 @@ class Cursor:
 
     def _string_location(self, name: str) -> Any:
         if self.accept(":"):
-            line = int(self.take())
+            line = self.integer()
             self.expect(":")
-            column = int(self.take())
+            column = self.integer()
             if self.accept("to"):
                 while self.tokens[self.at] not in (")", ",", "]", "at"):
                     self.take()

@@ -154,7 +154,10 @@ def _rounded(wide: Array, element: ElementType) -> Array:
 def _from_hex(text: str, tensor_type: TensorType, element: ElementType) -> Literal:
     if not text.startswith("0x"):
         raise ValueError("a dense string constant must be hexadecimal")
-    raw = bytes.fromhex(text[2:])
+    try:
+        raw = bytes.fromhex(text[2:])
+    except ValueError:
+        raise ValueError("the constant's bytes are not hexadecimal digits") from None
     return from_bytes(raw, tensor_type, element)
 
 

@@ -23,8 +23,15 @@ from compiler.ir.program import NO_ATTRIBUTES, Attributes, Computation, Instruct
 from compiler.ir.types import DYNAMIC, TensorType, TupleType, Type, same_value_type
 
 DIALECTS = ("stablehlo.", "chlo.", "check.", "sdy.", "interpreter.")
+"""Dialects of the operations that may stand in a function."""
 _RETURNS = frozenset({"return", "func.return", "stablehlo.return", "sdy.return"})
-_UNNAMED = {"func.call": "call", "arith.constant": "constant"}
+_UNNAMED = {
+    "func.call": "call",
+    "arith.constant": "constant",
+    "hlo.bitcast": "bitcast",
+    "hlo.copy": "copy",
+    "hlo.fusion": "fusion",
+}
 
 
 class Body:
@@ -259,6 +266,9 @@ class _Importer:
         return Attributes(found) if found else NO_ATTRIBUTES
 
     def _define(self, body: Body, op: Operation, made: str) -> None:
+        for result in op.results:
+            if result in body.names:
+                self.fail(op, f"{result} is defined twice")
         if len(op.result_types) == 1:
             for result in op.results:
                 body.names[result] = made
@@ -303,7 +313,7 @@ class _Importer:
 
     def _region(self, body: Body, op: Operation, block: Block, index: int) -> str:
         """A region that takes its arguments one by one; equal small ones are made once."""
-        key = reducer_key(block)
+        key = reducer_key(block) if op.name != "hlo.fusion" else None
         if key is not None and key in self.reducers:
             return self.reducers[key]
         stem = applied_name(block) or f"{op.name.split('.')[-1]}_region_{index}.{self.number + 1}"

@@ -74,20 +74,18 @@ class Reader(Cursor):
             name = self.take()
             if name[:1] != "%":
                 self.fail("expected the name of a result", self.offsets[self.at - 1])
-            count = int(self.take()) if self.accept(":") else 1
+            count = self.integer() if self.accept(":") else 1
             names.append((name, count))
             if self.accept("="):
                 return names
             self.expect(",")
 
     def _name_results(self, made: Operation, results: list[tuple[str, int]]) -> None:
+        named = sum(count for _, count in results)
+        if named != len(made.result_types):
+            self.fail(f"{made.name} has {len(made.result_types)} results, but {named} are named", made.offset)
         for name, count in results:
             made.results.extend([name] if count == 1 else [f"{name}#{index}" for index in range(count)])
-        if len(made.results) != len(made.result_types):
-            self.fail(
-                f"{made.name} has {len(made.result_types)} results, but {len(made.results)} are named",
-                made.offset,
-            )
 
     def _pretty(self, made: Operation, token: str) -> None:
         if not token or not (token[0].isalpha() or token[0] == "_"):

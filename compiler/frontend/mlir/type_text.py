@@ -82,7 +82,10 @@ def _quantized(text: str) -> QuantizedType:
         raise ValueError(f"unknown quantized type '{text}'")
     storage_text, low, high, expressed, axis, rest = match.groups()
     signed = storage_text.startswith("i")
-    storage = element(storage_text if signed else f"ui{storage_text.lstrip('ui')}")
+    storage_name = storage_text if signed else f"ui{storage_text.lstrip('ui')}"
+    if storage_name not in ELEMENTS or expressed not in ELEMENTS:
+        raise ValueError(f"unknown quantized type '{text}'")
+    storage = element(storage_name)
     bits = storage.bits
     default_low = -(1 << (bits - 1)) if signed else 0
     default_high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
