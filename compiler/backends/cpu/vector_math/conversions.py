@@ -117,20 +117,27 @@ def _from_wide(code: Code, x: Lanes, target: str) -> Lanes:
     return _to_powers_of_two(code, x) if target == POWERS_OF_TWO else _to_small(code, x, SMALL_FLOATS[target])
 
 
+def _largest_at_most(kind: str, value: int) -> float:
+    """The largest float of a kind that is no more than a positive integer."""
+    excess = max(0, value.bit_length() - _MANTISSA[kind] - 1)
+    return float(value >> excess << excess)
+
+
 def _to_integer(code: Code, x: Lanes, target: str) -> Lanes:
-    """Truncates and saturates."""
+    """Truncates and saturates.
+
+    LLVM's saturating conversions come out lane by lane on x86, so the operand is brought into range before.
+    """
     signed, width = target[0] == "i", int(target.lstrip("ui"))
+    top = (1 << (width - signed)) - 1
+    bottom = -top - 1 if signed else 0
+    limit = _largest_at_most(x.kind, top)
+    clamped = code.select(x.is_nan(), 0.0, x.at_least(float(bottom)).at_most(limit))
     between = f"i{max(width, 32)}"
-    name = (
-        f"llvm.fpto{'s' if signed or width < 32 else 'u'}i.sat.{code.suffix(between)}.{code.suffix(x.kind)}"
-    )
-    kind = Lanes(code, between, "").type
-    result = code.emit(f"call {kind} @{name}({x.type} {x.name})", between)
-    if width < 32:
-        top = (1 << (width - signed)) - 1
-        bottom = -top - 1 if signed else 0
-        result = code.select(result.is_("sgt", top), top, result)
-        result = code.select(result.is_("slt", bottom), bottom, result)
+    result = code.cast("fptosi" if signed or width < 32 else "fptoui", clamped, between)
+    if limit != top:
+        # As LLVM writes integers, all ones is -1.
+        result = code.select(x.is_("ogt", limit), top if signed else -1, result)
     return result.to_int(held_kind(target))
 
 
