@@ -1,0 +1,1 @@
+"""The algebraic simplifier's rules: laws as text where they are elementwise, functions where shapes matter."""

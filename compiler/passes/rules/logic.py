@@ -1,0 +1,78 @@
+"""Laws of bits, shifts, comparisons and selection that hold to the bit."""
+
+from __future__ import annotations
+
+from compiler.passes.rules.law import Law, compile_laws
+
+INTEGER = "int uint"
+WHOLE = "int uint bool"
+ANY = "int uint bool float complex"
+
+LAWS = (
+    Law("not-twice", "not(not(x)) -> x", WHOLE),
+    Law("and-itself", "and(x, x) -> x", WHOLE),
+    Law("and-zero", "and(x, 0) -> 0", WHOLE),
+    Law("and-ones", "and(x, ones) -> x", WHOLE),
+    Law("and-not-itself", "and(x, not(x)) -> 0", WHOLE),
+    Law("and-of-or", "and(x, or(x, y)) -> x", WHOLE),
+    Law("and-again", "and(and(x, y), y) -> and(x, y)", WHOLE),
+    Law("and-constants", "and(and(x, c1), c2) -> and(x, and(c1, c2))", WHOLE),
+    Law("or-itself", "or(x, x) -> x", WHOLE),
+    Law("or-zero", "or(x, 0) -> x", WHOLE),
+    Law("or-ones", "or(x, ones) -> ones", WHOLE),
+    Law("or-not-itself", "or(x, not(x)) -> ones", WHOLE),
+    Law("or-of-and", "or(x, and(x, y)) -> x", WHOLE),
+    Law("or-again", "or(or(x, y), y) -> or(x, y)", WHOLE),
+    Law("or-constants", "or(or(x, c1), c2) -> or(x, or(c1, c2))", WHOLE),
+    Law("xor-itself", "xor(x, x) -> 0", WHOLE),
+    Law("xor-zero", "xor(x, 0) -> x", WHOLE),
+    Law("xor-ones", "xor(x, ones) -> not(x)", WHOLE),
+    Law("xor-again", "xor(xor(x, y), y) -> x", WHOLE),
+    Law("xor-of-nots", "xor(not(x), not(y)) -> xor(x, y)", WHOLE),
+    Law("xor-constants", "xor(xor(x, c1), c2) -> xor(x, xor(c1, c2))", WHOLE),
+    Law("shift-left-none", "shift_left(x, 0) -> x", INTEGER),
+    Law("shift-logical-none", "shift_right_logical(x, 0) -> x", INTEGER),
+    Law("shift-arithmetic-none", "shift_right_arithmetic(x, 0) -> x", INTEGER),
+    Law("shift-left-of-zero", "shift_left(0, x) -> 0", INTEGER),
+    Law("shift-logical-of-zero", "shift_right_logical(0, x) -> 0", INTEGER),
+    Law("shift-arithmetic-of-zero", "shift_right_arithmetic(0, x) -> 0", INTEGER),
+    Law("equal-itself", "compare.EQ(x, x) -> ones", WHOLE),
+    Law("unequal-itself", "compare.NE(x, x) -> 0", WHOLE),
+    Law("at-least-itself", "compare.GE(x, x) -> ones", WHOLE),
+    Law("at-most-itself", "compare.LE(x, x) -> ones", WHOLE),
+    Law("less-than-itself", "compare.LT(x, x) -> 0", "int uint bool float"),
+    Law("greater-than-itself", "compare.GT(x, x) -> 0", "int uint bool float"),
+    Law("less-than-lowest", "compare.LT(x, lowest) -> 0", WHOLE),
+    Law("greater-than-highest", "compare.GT(x, highest) -> 0", WHOLE),
+    Law("at-least-lowest", "compare.GE(x, lowest) -> ones", WHOLE),
+    Law("at-most-highest", "compare.LE(x, highest) -> ones", WHOLE),
+    Law("equal-true", "compare.EQ(x, ones) -> x", "bool"),
+    Law("unequal-false", "compare.NE(x, 0) -> x", "bool"),
+    Law("equal-false", "compare.EQ(x, 0) -> not(x)", "bool"),
+    Law("unequal-true", "compare.NE(x, ones) -> not(x)", "bool"),
+    Law("equal-difference", "compare.EQ(subtract(x, y), 0) -> compare.EQ(x, y)", INTEGER),
+    Law("unequal-difference", "compare.NE(subtract(x, y), 0) -> compare.NE(x, y)", INTEGER),
+    Law("equal-exclusive", "compare.EQ(xor(x, y), 0) -> compare.EQ(x, y)", WHOLE),
+    Law("unequal-exclusive", "compare.NE(xor(x, y), 0) -> compare.NE(x, y)", WHOLE),
+    Law("equal-shifted", "compare.EQ(add(x, c1), c2) -> compare.EQ(x, subtract(c2, c1))", INTEGER),
+    Law("unequal-shifted", "compare.NE(add(x, c1), c2) -> compare.NE(x, subtract(c2, c1))", INTEGER),
+    Law("abs-below-zero", "compare.LT(abs(x), 0) -> 0", "float"),
+    Law("select-either", "select(p, x, x) -> x", ANY),
+    Law("select-true", "select(ones, x, y) -> x", ANY),
+    Law("select-false", "select(0, x, y) -> y", ANY),
+    Law("select-not", "select(not(p), x, y) -> select(p, y, x)", ANY),
+    Law("select-same-then", "select(p, select(p, x, y), z) -> select(p, x, z)", ANY),
+    Law("select-same-else", "select(p, x, select(p, y, z)) -> select(p, x, z)", ANY),
+    Law("select-truth", "select(p, ones, 0) -> p", "bool"),
+    Law("select-falsehood", "select(p, 0, ones) -> not(p)", "bool"),
+    Law("select-or", "select(p, ones, q) -> or(p, q)", "bool"),
+    Law("select-and", "select(p, q, 0) -> and(p, q)", "bool"),
+    Law("select-equal", "select(compare.EQ(x, y), x, y) -> y", WHOLE),
+    Law("select-unequal", "select(compare.NE(x, y), x, y) -> x", WHOLE),
+    Law("select-larger", "select(compare.GT(x, y), x, y) -> maximum(x, y)", INTEGER),
+    Law("select-at-least", "select(compare.GE(x, y), x, y) -> maximum(x, y)", INTEGER),
+    Law("select-smaller", "select(compare.LT(x, y), x, y) -> minimum(x, y)", INTEGER),
+    Law("select-at-most", "select(compare.LE(x, y), x, y) -> minimum(x, y)", INTEGER),
+)
+
+PATTERNS = compile_laws(__name__, LAWS)
