@@ -80,10 +80,10 @@ def evaluate_on_devices(
     """
     grid = DeviceGrid(num_replicas, num_partitions, timeout_seconds)
 
-    def process(device: Devices, own: Sequence[Value]) -> list[Array]:
-        return evaluate(module, own, custom_calls=custom_calls, devices=device)
+    def process(own: Sequence[Value]) -> Callable[[Devices], list[Array]]:
+        return lambda device: evaluate(module, own, custom_calls=custom_calls, devices=device)
 
-    return run_grid(grid, [lambda d, own=own: process(d, own) for own in arguments])
+    return run_grid(grid, [process(own) for own in arguments])
 
 
 def flatten(value: Value) -> list[Array]:
@@ -204,7 +204,9 @@ class Interpreter:
         except CheckFailed as failure:
             raise failure.at(_place(step.instruction)) from None
         except RecursionError:
-            raise EvaluationError(f"{_place(step.instruction)}: loops and branches are nested too deeply") from None
+            raise EvaluationError(
+                f"{_place(step.instruction)}: loops and branches are nested too deeply"
+            ) from None
         except MemoryError as error:
             raise EvaluationError(f"{_place(step.instruction)}: out of memory: {error}") from None
         except OperationError as error:
@@ -224,7 +226,7 @@ class Interpreter:
             self._plans[name] = plan
         return plan
 
-    def run_widened(self, computation: Computation, arguments: Sequence[Array]) -> Value | None:
+    def run_widened(self, computation: Computation, arguments: Sequence[Value]) -> Value | None:
         """See `Evaluation.call_elementwise`."""
         name = computation.name
         if name not in self._widened:
@@ -242,7 +244,7 @@ class Interpreter:
             else:
                 value = self._evaluate(step, operands)
             frame.values[step.instruction.name] = value
-        shape = np.broadcast_shapes(*(entry.shape for entry in arguments))
+        shape = np.broadcast_shapes(*(entry.shape for entry in flatten(tuple(arguments))))
         return _spread(frame.values[plan.root], shape)
 
     def run_parallel(
@@ -255,17 +257,21 @@ class Interpreter:
         bodies = []
         for name in [name for row in programs for name in row]:
             count = len(self.module.computations[name].parameters)
-            own, left = left[:count], left[count:]
-            bodies.append(lambda device, name=name, own=own: self._on(device).run(name, own))
+            bodies.append(self._process(name, left[:count]))
+            left = left[count:]
         results: list[Value] = []
         for value in run_grid(grid, bodies):
             results += list(value) if isinstance(value, tuple) else [value]
         return results
 
-    def _on(self, devices: Devices) -> Interpreter:
-        return Interpreter(
-            self.module, custom_calls=self.custom_calls, devices=devices, on_value=self._on_value
-        )
+    def _process(self, computation: str, arguments: Sequence[Value]) -> Callable[[Devices], Value]:
+        def run(devices: Devices) -> Value:
+            other = Interpreter(
+                self.module, custom_calls=self.custom_calls, devices=devices, on_value=self._on_value
+            )
+            return other.run(computation, arguments)
+
+        return run
 
 
 class _Frame:
@@ -300,16 +306,21 @@ def _fit(entry: Computation, arguments: list[Value]) -> list[Value]:
     """Arguments as the entry's parameters; leaves are gathered into tuples where it takes tuples."""
     types = entry.parameter_types
     if len(arguments) != len(types) or any(
-        isinstance(kind, TupleType) != isinstance(value, tuple) for kind, value in zip(types, arguments, strict=True)
+        isinstance(kind, TupleType) != isinstance(value, tuple)
+        for kind, value in zip(types, arguments, strict=True)
     ):
         leaves = iter(arguments)
         try:
             arguments = [_gather(kind, leaves) for kind in types]
         except StopIteration:
-            raise EvaluationError(f"{entry.name} takes more arguments than the {len(arguments)} given") from None
+            raise EvaluationError(
+                f"{entry.name} takes more arguments than the {len(arguments)} given"
+            ) from None
         if next(leaves, None) is not None:
             raise EvaluationError(f"{entry.name} takes fewer arguments than were given")
-    return [_checked(index, kind, value) for index, (kind, value) in enumerate(zip(types, arguments, strict=True))]
+    return [
+        _checked(index, kind, value) for index, (kind, value) in enumerate(zip(types, arguments, strict=True))
+    ]
 
 
 def _gather(kind: Type, leaves: Any) -> Value:

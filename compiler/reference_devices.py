@@ -106,7 +106,11 @@ class DeviceGrid:
             while not ready():
                 if self._failure:
                     raise OperationError(f"another process failed: {self._failure}")
-                if len(self._waiting) == self._running and not self._changed.wait(0.05) and self._is_stuck(ready):
+                if (
+                    len(self._waiting) == self._running
+                    and not self._changed.wait(0.05)
+                    and self._is_stuck(ready)
+                ):
                     raise OperationError(f"deadlock: {self._standing()}")
                 if len(self._waiting) < self._running and not self._changed.wait(self.timeout_seconds):
                     raise OperationError(f"timed out: {self._standing()}")

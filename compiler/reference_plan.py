@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compiler.ir.program import Computation, Instruction, Module
 from compiler.ir.types import TensorType, Type
-from compiler.ops.record import Evaluate, Evaluation, Trait
+from compiler.ops.record import Evaluate, Evaluation, Trait, Value
 from compiler.ops.table import operation
 
 PLAIN_CALLS = frozenset({"call", "composite", "fusion"})
@@ -65,7 +65,7 @@ def _step(instruction: Instruction, evaluation: Evaluation, dead: tuple[str, ...
     return Step(instruction, instruction.operands, rule, evaluation, dead, is_call)
 
 
-def _first_operand(evaluation: Evaluation, value: object) -> object:
+def _first_operand(evaluation: Evaluation, value: Value) -> Value:
     return value
 
 

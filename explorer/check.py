@@ -57,7 +57,11 @@ def check_file(path: str, run: Run = run_on_interpreter) -> list[CheckResult]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return [CheckResult(path, 1, "", f"cannot be read: {error}")]
-    return [result for offset, program in split_programs(text) for result in _check_program(path, offset, program, run)]
+    return [
+        result
+        for offset, program in split_programs(text)
+        for result in _check_program(path, offset, program, run)
+    ]
 
 
 def check_paths(paths: Sequence[str], run: Run = run_on_interpreter) -> Iterator[CheckResult]:
@@ -94,7 +98,9 @@ def _entries(module: Module) -> list[str]:
     if module.entry == "main":
         return ["main"]
     called = {name for c in module.computations.values() for i in c for name in i.called}
-    return [n for n, c in module.computations.items() if not c.parameters and n not in called] or [module.entry]
+    return [n for n, c in module.computations.items() if not c.parameters and n not in called] or [
+        module.entry
+    ]
 
 
 def _with_entry(module: Module, name: str) -> Module:

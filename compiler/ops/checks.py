@@ -5,7 +5,6 @@ They are StableHLO's own test operations. A check that does not hold raises Chec
 
 from __future__ import annotations
 
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -23,7 +22,7 @@ _DEFAULT_TOLERANCE = 1e-3
 _DEFAULT_ULPS = 3
 
 
-class CheckFailed(Exception):
+class CheckFailed(Exception):  # noqa: N818 - it reports a result, not a mistake
     """A program's own check found a difference."""
 
     def at(self, place: str) -> CheckFailed:
@@ -50,7 +49,9 @@ def _first_difference(wrong: Array, got: Array, want: Array, how: str) -> CheckF
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     place = f" at {list(index)}" if index else ""
     count = int(np.count_nonzero(wrong))
-    return CheckFailed(f"{how}: got {got[index]!s}, want {want[index]!s}{place} ({count} of {wrong.size} differ)")
+    return CheckFailed(
+        f"{how}: got {got[index]!s}, want {want[index]!s}{place} ({count} of {wrong.size} differ)"
+    )
 
 
 def _same_shape(got: Array, want: Array) -> None:
@@ -61,7 +62,9 @@ def _same_shape(got: Array, want: Array) -> None:
 def equal_bits(got: Array, want: Array, element: ElementType) -> Array:
     """Where two arrays hold the same values: the same bits, or for floats numbers that compare equal or both NaN."""
     if element.is_float or element.is_complex:
-        wide = [x.astype(np.float32) if element.bits < 16 or element.name == "bf16" else x for x in (got, want)]
+        wide = [
+            x.astype(np.float32) if element.bits < 16 or element.name == "bf16" else x for x in (got, want)
+        ]
         return np.asarray((wide[0] == wide[1]) | (np.isnan(wide[0]) & np.isnan(wide[1])))
     if element.bits < 8 and element.kind != "bool":
         return np.asarray((bit_rows(got, element.bits) == bit_rows(want, element.bits)).all(axis=-1))

@@ -125,7 +125,9 @@ def _decompose(builder: Builder, opcode: str, operands: Sequence[str]) -> str:
     for name, kind, own in zip(operands, tensors, placed, strict=True):
         if kind.shape != shape:
             attributes = Attributes(broadcast_dimensions=own)
-            name = builder.add("broadcast_in_dim", (name,), type=kind.with_shape(shape), attributes=attributes)
+            name = builder.add(
+                "broadcast_in_dim", (name,), type=kind.with_shape(shape), attributes=attributes
+            )
         spread.append(name)
     kept = {k: v for k, v in builder.attributes.items() if k != "broadcast_dimensions"}
     return builder.add(opcode, spread, type=builder.result, attributes=Attributes(kept))
@@ -134,7 +136,10 @@ def _decompose(builder: Builder, opcode: str, operands: Sequence[str]) -> str:
 def _infer_select(site: Site) -> Type:
     predicate, first, second = site.tensors
     require(predicate.element is I1, f"pred must have i1 elements, but is {predicate}")
-    require(same_baseline(first.element, second.element), f"branches must have one type, but are {first}, {second}")
+    require(
+        same_baseline(first.element, second.element),
+        f"branches must have one type, but are {first}, {second}",
+    )
     return first.with_shape(broadcast_shape(site.attributes, site.tensors))
 
 
@@ -174,14 +179,32 @@ def _decompose_like(builder: Builder, operand: str) -> str:
 
 _PLAIN = {entry.opcode: entry for entry in (*elementwise_binary.OPERATIONS, *elementwise_other.OPERATIONS)}
 _PLAIN |= {entry.opcode: entry for entry in chlo_elementwise.OPERATIONS}
-_BINARY = (
-    "add subtract multiply divide remainder power atan2 maximum minimum and or xor shift_left shift_right_logical "
-    "shift_right_arithmetic complex compare".split()
-)
+_BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "remainder",
+    "power",
+    "atan2",
+    "maximum",
+    "minimum",
+    "and",
+    "or",
+    "xor",
+    "shift_left",
+    "shift_right_logical",
+    "shift_right_arithmetic",
+    "complex",
+    "compare",
+]
 
 OPERATIONS: tuple[Operation, ...] = (
     *(_record(_PLAIN[name], f"chlo.broadcast_{name}") for name in _BINARY),
-    *(_record(_PLAIN[f"chlo.{name}"], f"chlo.broadcast_{name}") for name in ("next_after", "polygamma", "zeta")),
+    *(
+        _record(_PLAIN[f"chlo.{name}"], f"chlo.broadcast_{name}")
+        for name in ("next_after", "polygamma", "zeta")
+    ),
     Operation(
         "chlo.broadcast_select",
         _infer_select,

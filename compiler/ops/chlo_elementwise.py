@@ -7,7 +7,6 @@ Each has a scalar rule; those that no vector library has (`zeta`, `polygamma`, `
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from typing import Any
 
 import numpy as np
@@ -141,7 +140,9 @@ def _decomposed(rule: ScalarRule) -> Any:
     return decompose
 
 
-def _chlo(name: str, compute: Any, arity: int, rule: ScalarRule, transcendental: bool = True, **extra: Any) -> Operation:
+def _chlo(
+    name: str, compute: Any, arity: int, rule: ScalarRule, transcendental: bool = True, **extra: Any
+) -> Operation:
     return elementwise(
         f"chlo.{name}",
         compute,
@@ -162,8 +163,6 @@ def _library(name: str, real: Any, complex_function: Any = None) -> Operation:
         rules["complex"] = complex_scalar.rule(f"chlo.{name}")
     rule = by_kind(**rules)
     return elementwise(f"chlo.{name}", compute, arity=1, scalar=rule, transcendental=True)
-
-
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -219,9 +218,7 @@ OPERATIONS: tuple[Operation, ...] = (
         evaluate=_multiply_high,
     ),
     *(
-        _chlo(
-            name, {"float": compute}, 1, _is_infinite(sign), transcendental=False, infer=_infer_boolean
-        )
+        _chlo(name, {"float": compute}, 1, _is_infinite(sign), transcendental=False, infer=_infer_boolean)
         for name, compute, sign in (
             ("is_inf", np.isinf, 0),
             ("is_pos_inf", np.isposinf, 1),

@@ -93,6 +93,7 @@ _FAR = (
     -1.2422544417439116e-18,
 )
 
+
 def _in_double(formula: Callable[..., ScalarValue]) -> ScalarRule:
     def rule(b: ScalarBuilder, site: ScalarSite, x: Sequence[ScalarValue]) -> ScalarValue:
         e = site.operands[0]

@@ -63,9 +63,18 @@ def dimensions_of(attributes: Mapping[str, Any]) -> Dimensions:
     record = attributes["ragged_dot_dimension_numbers"]
     ragged = record.get("lhs_ragged_dimensions", ())
     require(len(ragged) == 1, f"there must be one lhs_ragged_dimensions entry, not {list(ragged)}")
-    names = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
-    lists = [tuple(record.get(f"{name}_dimensions", ())) for name in names]
-    return Dimensions(*lists, ragged[0], tuple(record.get("rhs_group_dimensions", ())))
+
+    def listed(name: str) -> tuple[int, ...]:
+        return tuple(record.get(f"{name}_dimensions", ()))
+
+    return Dimensions(
+        listed("lhs_batching"),
+        listed("rhs_batching"),
+        listed("lhs_contracting"),
+        listed("rhs_contracting"),
+        ragged[0],
+        listed("rhs_group"),
+    )
 
 
 def _check(lhs: TensorType, rhs: TensorType, numbers: Dimensions) -> None:
@@ -74,7 +83,9 @@ def _check(lhs: TensorType, rhs: TensorType, numbers: Dimensions) -> None:
         ("contracting", numbers.lhs_contracting, numbers.rhs_contracting),
     )
     require_unique((*numbers.lhs_batching, *numbers.lhs_contracting), "lhs dimensions must not repeat")
-    require_unique((*numbers.rhs_batching, *numbers.rhs_contracting, *numbers.group), "rhs dimensions must not repeat")
+    require_unique(
+        (*numbers.rhs_batching, *numbers.rhs_contracting, *numbers.group), "rhs dimensions must not repeat"
+    )
     for name, left, right in pairs:
         require(len(left) == len(right), f"lhs and rhs must have as many {name} dimensions")
         require_in_range(left, lhs.rank, f"{name} dimensions must be dimensions of lhs")
@@ -100,12 +111,15 @@ def _infer(site: Site) -> Type:
     require(sizes.element.is_integer and sizes.rank >= 1, f"group_sizes must hold integers, but is {sizes}")
     outer = tuple(lhs.shape[d] for d in numbers.outer(lhs.rank))
     require(
-        sizes.rank == 1 or all(map(same_dimension, sizes.shape[:-1], outer)) and sizes.rank == len(outer) + 1,
+        sizes.rank == 1
+        or (all(map(same_dimension, sizes.shape[:-1], outer)) and sizes.rank == len(outer) + 1),
         f"group_sizes must be a vector or have the leading dimensions {list(outer)}, but is {sizes}",
     )
     if numbers.group:
         found = rhs.shape[numbers.group[0]]
-        require(same_dimension(found, sizes.shape[-1]), f"rhs holds {found} groups, but group_sizes is {sizes}")
+        require(
+            same_dimension(found, sizes.shape[-1]), f"rhs holds {found} groups, but group_sizes is {sizes}"
+        )
     shape = (
         *(lhs.shape[d] for d in numbers.lhs_batching),
         *(lhs.shape[d] for d in numbers.lhs_free(lhs.rank)),
@@ -121,7 +135,9 @@ def group_mask(sizes: Array, shape: tuple[int, ...], numbers: Dimensions) -> Arr
     """For each group, which elements of the left operand belong to it: booleans of shape (groups, *lhs)."""
     ends = np.cumsum(sizes.astype(np.int64), axis=-1)
     starts = ends - sizes
-    place = np.arange(shape[numbers.ragged]).reshape([-1 if d == numbers.ragged else 1 for d in range(len(shape))])
+    place = np.arange(shape[numbers.ragged]).reshape(
+        [-1 if d == numbers.ragged else 1 for d in range(len(shape))]
+    )
     outer = numbers.outer(len(shape))
 
     def along(bounds: Array) -> Array:
@@ -186,7 +202,9 @@ def _decompose(builder: Builder, lhs: str, rhs: str, sizes: str) -> str:
         "rhs_contracting_dimensions": numbers.rhs_contracting,
     }
     if numbers.mode == BATCHING:
-        return builder.add("dot_general", (lhs, rhs), type=builder.result, attributes=Attributes(**product, **precision))
+        return builder.add(
+            "dot_general", (lhs, rhs), type=builder.result, attributes=Attributes(**product, **precision)
+        )
     masked = _masked(builder, lhs, sizes, numbers)
     shifted = {name: tuple(d + 1 for d in product[name]) for name in product if name.startswith("lhs")}
     product |= shifted
@@ -196,7 +214,9 @@ def _decompose(builder: Builder, lhs: str, rhs: str, sizes: str) -> str:
         return builder.add(
             "dot_general", (masked, rhs), type=builder.result, attributes=Attributes(**product, **precision)
         )
-    return _grouped_product(builder, masked, rhs, Attributes(**product, **precision), len(numbers.lhs_batching))
+    return _grouped_product(
+        builder, masked, rhs, Attributes(**product, **precision), len(numbers.lhs_batching)
+    )
 
 
 def _grouped_product(builder: Builder, lhs: str, rhs: str, attributes: Attributes, batches: int) -> str:

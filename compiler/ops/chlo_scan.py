@@ -111,12 +111,23 @@ def _body(builder: Builder, state: TupleType, inputs: int, outputs: int, made: T
         place = body.add("subtract", _COUNTER, (body.number(size - 1), counter))
     zero = body.number(0)
     scanned = [body.state(1 + index) for index in range(inputs)]
-    slices = [_slice(body, name, _tensor(state.elements[1 + i]), dimension, place, zero) for i, name in enumerate(scanned)]
+    slices = [
+        _slice(body, name, _tensor(state.elements[1 + i]), dimension, place, zero)
+        for i, name in enumerate(scanned)
+    ]
     first_carry = 1 + inputs + outputs
     carries = [body.state(index) for index in range(first_carry, len(state.elements))]
     values = _call(body, builder, (*slices, *carries), made)
     written = [
-        _update(body, body.state(1 + inputs + i), _tensor(state.elements[1 + inputs + i]), value, dimension, place, zero)
+        _update(
+            body,
+            body.state(1 + inputs + i),
+            _tensor(state.elements[1 + inputs + i]),
+            value,
+            dimension,
+            place,
+            zero,
+        )
         for i, value in enumerate(values[:outputs])
     ]
     following = body.add("add", _COUNTER, (counter, body.number(1)))

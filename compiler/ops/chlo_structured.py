@@ -12,8 +12,8 @@ from compiler.ir.types import I1, I32, TensorType, TupleType, Type, tensor
 from compiler.ops import dynamic_shape, structure
 from compiler.ops.constraints import compatible, plain, require
 from compiler.ops.decompose import Builder
-from compiler.ops.elementwise_other import total_order_key
 from compiler.ops.element_arrays import widen
+from compiler.ops.elementwise_other import total_order_key
 from compiler.ops.record import VARIADIC, Array, Attribute, Evaluation, Operation, Site, Trait, Value
 
 _CHLO = frozenset((Trait.CHLO,))
@@ -23,8 +23,12 @@ def _infer_top_k(site: Site) -> Type:
     operand, k = site.tensor(0), site.attributes["k"]
     require(operand.rank > 0, "operand must have at least one dimension")
     last = operand.shape[-1]
-    require(k >= 0 and (last < 0 or k <= last), f"k must be within the last dimension of {operand}, but is {k}")
-    require(operand.element.kind in ("int", "uint", "float"), f"operand must hold real numbers, but is {operand}")
+    require(
+        k >= 0 and (last < 0 or k <= last), f"k must be within the last dimension of {operand}, but is {k}"
+    )
+    require(
+        operand.element.kind in ("int", "uint", "float"), f"operand must hold real numbers, but is {operand}"
+    )
     shape = (*operand.shape[:-1], k)
     return TupleType((operand.with_shape(shape), tensor(I32, *shape)))
 
@@ -94,13 +98,15 @@ def _scan_counts(site: Site) -> tuple[int, int, int]:
         dimension = site.attributes["dimension"]
         inputs = 0
         for operand, parameter in zip(site.operands, site.called[0].parameter_types, strict=True):
-            is_input = isinstance(operand, TensorType) and isinstance(parameter, TensorType)
-            is_input = is_input and operand.rank == parameter.rank + 1 and operand.rank > dimension
-            if not is_input:
+            if not isinstance(operand, TensorType) or not isinstance(parameter, TensorType):
+                break
+            if operand.rank != parameter.rank + 1 or operand.rank <= dimension:
                 break
             inputs += 1
     carries = len(site.operands) - inputs
-    require(results >= carries, f"the computation must return its {carries} carries, but returns {results} values")
+    require(
+        results >= carries, f"the computation must return its {carries} carries, but returns {results} values"
+    )
     return inputs, carries, results - carries
 
 
@@ -109,7 +115,7 @@ def _erase(kind: TensorType, dimension: int) -> TensorType:
 
 
 def _infer_scan(site: Site) -> Type:
-    inputs, carries, outputs = _scan_counts(site)
+    inputs, _, outputs = _scan_counts(site)
     dimension = site.attributes["dimension"]
     size = site.attributes.get("scan_dim_size")
     for index in range(inputs):

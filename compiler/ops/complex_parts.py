@@ -81,7 +81,9 @@ class Parts:
         else:
             larger = wide.where(wide.test("ogt", u, v), u, v)
             smaller = wide.where(wide.test("ogt", u, v), v, u)
-            ratio = wide.div(smaller, wide.where(wide.test("oeq", larger, wide.number(0)), wide.number(1), larger))
+            ratio = wide.div(
+                smaller, wide.where(wide.test("oeq", larger, wide.number(0)), wide.number(1), larger)
+            )
             length = wide.mul(larger, wide.op("sqrt", wide.add(wide.number(1), wide.mul(ratio, ratio))))
         infinity = wide.number(math.inf)
         length = wide.where(wide.test("oeq", u, infinity), infinity, length)
@@ -159,7 +161,9 @@ def square_root(p: Parts, x: Pair) -> Pair:
         # |z| would overflow beyond a quarter of the range, and lose digits among the subnormals.
         big = wide.test("ogt", wide.op("abs", wide.hypot(a, b)), wide.number(1e300))
         tiny = wide.test("olt", wide.hypot(a, b), wide.number(1e-300))
-        shrink = wide.where(big, wide.number(2.0**-4), wide.where(tiny, wide.number(2.0**108), wide.number(1)))
+        shrink = wide.where(
+            big, wide.number(2.0**-4), wide.where(tiny, wide.number(2.0**108), wide.number(1))
+        )
         scale = wide.where(big, wide.number(4), wide.where(tiny, wide.number(2.0**-54), wide.number(1)))
         a, b = wide.mul(a, shrink), wide.mul(b, shrink)
         size = wide.op("abs", a)

@@ -10,6 +10,7 @@ from compiler.ops.complex_inverse import INVERSES
 from compiler.ops.complex_parts import Function, Pair, Parts, divide, multiply, square_root
 from compiler.ops.scalar import ScalarBuilder, ScalarRule, ScalarSite, ScalarValue
 
+
 def _exponential(p: Parts, x: Pair) -> Pair:
     real, imag = x
     # Halving the exponent keeps it finite where e^x itself overflows but its product with a small sine does not.
@@ -40,7 +41,8 @@ def _log_size(p: Parts, real: ScalarValue, imag: ScalarValue) -> ScalarValue:
     larger = wide.where(wide.test("ogt", a, b), a, b)
     smaller = wide.where(wide.test("ogt", a, b), b, a)
     excess = wide.add(
-        wide.mul(wide.sub(larger, wide.number(1)), wide.add(larger, wide.number(1))), wide.mul(smaller, smaller)
+        wide.mul(wide.sub(larger, wide.number(1)), wide.add(larger, wide.number(1))),
+        wide.mul(smaller, smaller),
     )
     near = wide.b.int_op(
         I1, "and", wide.test("ogt", larger, wide.number(0.5)), wide.test("olt", larger, wide.number(1.5))
@@ -89,7 +91,7 @@ def _power(p: Parts, x: Pair, y: Pair) -> Pair:
 
 
 def _times_hyperbolic(p: Parts, name: str, factor: ScalarValue, y: ScalarValue) -> ScalarValue:
-    """factor * cosh(y) or factor * sinh(y), finite wherever the product is, and 0 for a factor of 0."""
+    """Factor * cosh(y) or factor * sinh(y), finite wherever the product is, and 0 for a factor of 0."""
     size = p.op("abs", y)
     half = p.fn("exponential", p.mul(size, p.number(0.5)))
     lead = half if name == "cosh" else p.op("copysign", half, y)

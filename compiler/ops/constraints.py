@@ -35,7 +35,9 @@ def given_result(site: Site) -> TensorType:
         OperationError: when none was declared or it is no tensor.
     """
     if site.result is None:
-        raise OperationError(f"the result type of {site.opcode} must be given: its operands do not determine it")
+        raise OperationError(
+            f"the result type of {site.opcode} must be given: its operands do not determine it"
+        )
     return tensor_result(site)
 
 
@@ -48,7 +50,7 @@ def tensor_result(site: Site) -> TensorType:
 
 def same_dimension(left: int, right: int) -> bool:
     """True when two sizes can be equal at run time."""
-    return left == right or left == DYNAMIC or right == DYNAMIC
+    return left == right or DYNAMIC in (left, right)
 
 
 def same_shape(left: Sequence[int], right: Sequence[int]) -> bool:
@@ -72,7 +74,9 @@ def compatible(left: Type, right: Type) -> bool:
     if isinstance(left, TensorType) and isinstance(right, TensorType):
         return same_baseline(left.element, right.element) and same_shape(left.shape, right.shape)
     if isinstance(left, TupleType) and isinstance(right, TupleType):
-        return len(left.elements) == len(right.elements) and all(map(compatible, left.elements, right.elements))
+        return len(left.elements) == len(right.elements) and all(
+            map(compatible, left.elements, right.elements)
+        )
     return isinstance(left, TokenType) and isinstance(right, TokenType)
 
 
@@ -120,4 +124,7 @@ def require_unique(values: Sequence[int], constraint: str) -> None:
 def require_index(site: Site, index: int) -> None:
     """An operand must be a rank-0 integer tensor."""
     found = site.tensor(index)
-    require(found.rank == 0 and found.element.is_integer, f"operand #{index} must be an integer scalar, got {found}")
+    require(
+        found.rank == 0 and found.element.is_integer,
+        f"operand #{index} must be an integer scalar, got {found}",
+    )

@@ -196,9 +196,7 @@ def _dequantize(evaluation: Evaluation, x: Array) -> Array:
 _ANYTHING = dict.fromkeys(("bool", "int", "uint", "float", "complex", "quantized"), np.positive)
 
 OPERATIONS: tuple[Operation, ...] = (
-    elementwise(
-        "convert", _ANYTHING, arity=1, infer=_infer_convert, evaluate=_convert, scalar=_convert_rule
-    ),
+    elementwise("convert", _ANYTHING, arity=1, infer=_infer_convert, evaluate=_convert, scalar=_convert_rule),
     Operation(
         "bitcast_convert",
         _infer_bitcast,

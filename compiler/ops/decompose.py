@@ -7,7 +7,7 @@ the instruction. An elementwise operation's decomposition is its own scalar rule
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -50,8 +50,23 @@ _INTEGER = {
     "ctlz": "count_leading_zeros",
 }
 _STABLEHLO_MATH = frozenset(
-    "exponential exponential_minus_one log log_plus_one logistic sine cosine tan tanh cbrt rsqrt sqrt power atan2 "
-    "remainder".split()
+    [
+        "exponential",
+        "exponential_minus_one",
+        "log",
+        "log_plus_one",
+        "logistic",
+        "sine",
+        "cosine",
+        "tan",
+        "tanh",
+        "cbrt",
+        "rsqrt",
+        "sqrt",
+        "power",
+        "atan2",
+        "remainder",
+    ]
 )
 
 
@@ -167,7 +182,8 @@ class TensorBuilder:
         """A splat; integers of any size and sign wrap."""
         kind = TensorType(e, self._shape)
         if e.is_integer:
-            held = np.array(int(complex(value).real) if isinstance(value, complex) else int(value) % (1 << 64), np.uint64)
+            whole: Any = value
+            held = np.array(int(whole.real) % (1 << 64), np.uint64)
             literal = Literal(kind, held.astype(np.uint8 if e.bits < 8 else e.dtype).astype(e.dtype))
             return self._builder.add("constant", type=kind, attributes=Attributes(value=literal))
         return splat(self._builder, kind, value)
@@ -196,8 +212,8 @@ class TensorBuilder:
     def int_op(self, e: ElementType, op: str, *x: str) -> str:
         """See `ScalarBuilder`."""
         is_signed = e.kind == "int"
-        if op in ("umin", "umax", "udiv", "urem") and is_signed or op in ("smin", "smax", "sdiv", "srem", "ashr") and (
-            e.kind == "uint"
+        if (op in ("umin", "umax", "udiv", "urem") and is_signed) or (
+            op in ("smin", "smax", "sdiv", "srem", "ashr") and (e.kind == "uint")
         ):
             other = element(f"{'ui' if is_signed else 'i'}{e.bits}")
             turned = [self.bitcast(e, other, value) for value in x]
@@ -252,7 +268,9 @@ class TensorBuilder:
 
     def round_to(self, e: ElementType, x: str, exponent_bits: int, mantissa_bits: int) -> str:
         """See `ScalarBuilder`."""
-        return self._add("reduce_precision", (x,), e, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+        return self._add(
+            "reduce_precision", (x,), e, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+        )
 
 
 def by_scalar_rule(builder: Builder, rule: ScalarRule, *operands: str) -> str:

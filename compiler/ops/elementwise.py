@@ -193,4 +193,8 @@ def elementwise(
 
 def elements_of(types: Sequence[Type]) -> list[ElementType]:
     """The plain element types of tensor types."""
-    return [entry.element for entry in types if isinstance(entry, TensorType) and isinstance(entry.element, ElementType)]
+    return [
+        entry.element
+        for entry in types
+        if isinstance(entry, TensorType) and isinstance(entry.element, ElementType)
+    ]

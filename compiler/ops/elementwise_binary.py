@@ -39,7 +39,7 @@ def remainder_integers(x: Array, y: Array) -> Any:
 
 
 def power_integers(x: Array, y: Array) -> Any:
-    """x to the y, wrapping; a negative exponent gives the reciprocal truncated to an integer (0 for 0)."""
+    """X to the y, wrapping; a negative exponent gives the reciprocal truncated to an integer (0 for 0)."""
     x, y = np.broadcast_arrays(x, y)
     base, left = x.copy(), y.copy()
     negative = y < 0
@@ -52,7 +52,9 @@ def power_integers(x: Array, y: Array) -> Any:
     if negative.any():
         odd = (y & y.dtype.type(1)) != 0
         minus = x.dtype.type(0) - x.dtype.type(1)
-        unit = np.where(x == 1, x, np.where(x == minus, np.where(odd, minus, x.dtype.type(1)), x.dtype.type(0)))
+        unit = np.where(
+            x == 1, x, np.where(x == minus, np.where(odd, minus, x.dtype.type(1)), x.dtype.type(0))
+        )
         found = np.where(negative, unit, found)
     return found
 
@@ -190,7 +192,9 @@ def _extreme_rule(greater: bool) -> ScalarRule:
     return rule
 
 
-def _arithmetic_operation(opcode: str, function: Any, op: str, boolean: str, traits: Sequence[Trait]) -> Operation:
+def _arithmetic_operation(
+    opcode: str, function: Any, op: str, boolean: str, traits: Sequence[Trait]
+) -> Operation:
     compute = dict.fromkeys(("int", "uint", "float", "complex"), function)
     rules: dict[str, ScalarRule] = {
         "integer": int_rule(op),

@@ -55,7 +55,10 @@ def _verify_compare(site: Site) -> None:
     }.get(kind)
     found = site.attributes.get("compare_type")
     if found is not None and allowed is not None:
-        require(found in allowed, f"(C3) compare_type of {kind} elements must be {' or '.join(allowed)}, not {found}")
+        require(
+            found in allowed,
+            f"(C3) compare_type of {kind} elements must be {' or '.join(allowed)}, not {found}",
+        )
 
 
 def total_order_key(x: Array) -> Array:
@@ -228,12 +231,16 @@ def _infer_map(site: Site) -> Type:
 def _verify_map(site: Site) -> None:
     rank = tensor_result(site).rank
     dimensions = tuple(site.attributes.get("dimensions", range(rank)))
-    require(dimensions == tuple(range(rank)), f"(C3) dimensions must be all {rank}, in order, not {dimensions}")
+    require(
+        dimensions == tuple(range(rank)), f"(C3) dimensions must be all {rank}, in order, not {dimensions}"
+    )
     parameters = site.called[0].parameter_types
     require(len(parameters) == len(site.operands), "(C4) the computation must take one scalar for each input")
     for index, (parameter, operand) in enumerate(zip(parameters, site.tensors, strict=True)):
         wanted = TensorType(plain(operand.element), ())
-        require(compatible(parameter, wanted), f"(C4) parameter #{index} must be {wanted}, but is {parameter}")
+        require(
+            compatible(parameter, wanted), f"(C4) parameter #{index} must be {wanted}, but is {parameter}"
+        )
 
 
 def _map(evaluation: Evaluation, *inputs: Array) -> Value:

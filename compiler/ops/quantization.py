@@ -29,7 +29,9 @@ def dequantize(stored: Array, quantized: QuantizedType) -> Array:
     expressed = quantized.expressed
     zero = _along_axis(np.array(quantized.zero_points, np.int64), quantized, stored.ndim)
     scale = _along_axis(np.array(quantized.scales, np.float64), quantized, stored.ndim)
-    offset = stored.astype(np.int8).astype(np.int64) if quantized.storage.bits < 8 else stored.astype(np.int64)
+    offset = (
+        stored.astype(np.int8).astype(np.int64) if quantized.storage.bits < 8 else stored.astype(np.int64)
+    )
     if quantized.storage.bits < 8 and quantized.storage.kind == "uint":
         offset = stored.astype(np.uint8).astype(np.int64)
     difference = widen(narrow((offset - zero).astype(np.float64), expressed), expressed)

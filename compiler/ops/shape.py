@@ -21,7 +21,6 @@ from compiler.ops.constraints import (
     require_unique,
     same_baseline,
     same_dimension,
-    same_shape,
     shape_text,
     tensor_result,
 )
@@ -40,16 +39,18 @@ def movement(opcode: str, infer: Any, evaluate: Any, *attributes: Attribute, **e
     traits = frozenset((Trait.DATA_MOVEMENT, *extra.pop("traits", ())))
     spec = extra.pop("spec", f"StableHLO, {opcode}")
     arity = extra.pop("arity", 1)
-    return Operation(opcode, infer, evaluate, arity=arity, attributes=attributes, traits=traits, spec=spec, **extra)
+    return Operation(
+        opcode, infer, evaluate, arity=arity, attributes=attributes, traits=traits, spec=spec, **extra
+    )
 
 
 def _requantized(evaluation: Evaluation, x: Array) -> Array:
     source, target = evaluation.operand_types[0], evaluation.result
     assert isinstance(source, TensorType) and isinstance(target, TensorType)
-    if isinstance(source.element, QuantizedType) and isinstance(target.element, QuantizedType):
-        if source.element.axis is None and target.element.axis is None:
-            return requantize(x, source.element, target.element)
-    return x
+    if not isinstance(source.element, QuantizedType) or not isinstance(target.element, QuantizedType):
+        return x
+    is_per_tensor = source.element.axis is None and target.element.axis is None
+    return requantize(x, source.element, target.element) if is_per_tensor else x
 
 
 def require_same_elements(site: Site) -> TensorType:
@@ -242,7 +243,9 @@ def _infer_concatenate(site: Site) -> Type:
     rest = merged_shape(others)
     if rest is None:
         listed = ", ".join(shape_text(entry.shape) for entry in inputs)
-        raise OperationError(f"(C2) inputs may differ in dimension {dimension} alone, but have shapes {listed}")
+        raise OperationError(
+            f"(C2) inputs may differ in dimension {dimension} alone, but have shapes {listed}"
+        )
     return first.with_shape((*rest[:dimension], total, *rest[dimension + 1 :]))
 
 
@@ -265,11 +268,14 @@ def _reverse(evaluation: Evaluation, x: Array) -> Array:
 def _check_starts(site: Site, first: int, rank: int) -> None:
     starts = site.operands[first:]
     require(
-        len(starts) == rank, f"start_indices must have an entry for each of {rank} dimensions, but has {len(starts)}"
+        len(starts) == rank,
+        f"start_indices must have an entry for each of {rank} dimensions, but has {len(starts)}",
     )
     for index in range(first, len(site.operands)):
         require_index(site, index)
-    require(len(set(starts)) <= 1, f"start_indices must have one type, but have {', '.join(map(str, starts))}")
+    require(
+        len(set(starts)) <= 1, f"start_indices must have one type, but have {', '.join(map(str, starts))}"
+    )
 
 
 def _infer_dynamic_slice(site: Site) -> Type:
@@ -281,7 +287,7 @@ def _infer_dynamic_slice(site: Site) -> Type:
     )
     for index, (size, whole) in enumerate(zip(sizes, operand.shape, strict=True)):
         require(
-            0 <= size and (whole == DYNAMIC or size <= whole),
+            size >= 0 and (whole == DYNAMIC or size <= whole),
             f"(C5) slice size {size} of dimension {index} must be within [0, {whole}]",
         )
     return operand.with_shape(tuple(sizes))
@@ -304,7 +310,10 @@ def _infer_dynamic_update_slice(site: Site) -> Type:
         same_baseline(operand.element, update.element),
         f"(C2) update must have the operand's elements, but is {update} beside {operand}",
     )
-    require(update.rank == operand.rank, f"(C3) update must have the operand's rank, but is {update} beside {operand}")
+    require(
+        update.rank == operand.rank,
+        f"(C3) update must have the operand's rank, but is {update} beside {operand}",
+    )
     _check_starts(site, 2, operand.rank)
     for index, (size, whole) in enumerate(zip(update.shape, operand.shape, strict=True)):
         require(

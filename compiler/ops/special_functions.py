@@ -46,7 +46,7 @@ def lgamma(x: Array) -> Any:
 
 
 def digamma(x: Array) -> Any:
-    """Γ'(x)/Γ(x); NaN at the poles 0, -1, -2, …"""
+    """Γ'(x)/Γ(x); NaN at the poles, which are 0 and the negative integers."""
     from scipy import special
 
     wide = _double(x)

@@ -8,12 +8,10 @@ import numpy as np
 
 from compiler.ir.literal import Literal
 from compiler.ir.semantics import OperationError
-from compiler.ir.types import TOKEN, I64, TensorType, TokenType, TupleType, Type, element
+from compiler.ir.types import I64, TOKEN, TensorType, TokenType, TupleType, Type, element
 from compiler.ops.constraints import compatible, given_result, plain, require, tensor_result
 from compiler.ops.element_arrays import convert_elements
 from compiler.ops.record import VARIADIC, Array, Attribute, Evaluation, Operation, Site, Token, Trait, Value
-
-_NO_WORK = {"flops": lambda site: 0.0}
 
 
 def _infer_parameter(site: Site) -> Type:
@@ -87,11 +85,13 @@ def _infer_element(site: Site) -> Type:
         0 <= index < len(operand.elements),
         f"(C1) index must be below the tuple's {len(operand.elements)} elements, but is {index}",
     )
-    return operand.elements[index]
+    found: Type = operand.elements[index]
+    return found
 
 
 def _element(evaluation: Evaluation, operand: tuple[Value, ...]) -> Value:
-    return operand[evaluation.attributes["index"]]
+    found: Value = operand[evaluation.attributes["index"]]
+    return found
 
 
 def _infer_barrier(site: Site) -> Type:
@@ -147,16 +147,23 @@ def _infer_set_dimension_size(site: Site) -> Type:
 def _set_dimension_size(evaluation: Evaluation, x: Array, size: Array) -> Array:
     dimension, limit = evaluation.attributes["dimension"], int(size)
     if not 0 <= limit <= x.shape[dimension]:
-        raise OperationError(f"set_dimension_size to {limit}, but dimension {dimension} holds {x.shape[dimension]}")
-    return x[(slice(None),) * dimension + (slice(limit),)]
+        raise OperationError(
+            f"set_dimension_size to {limit}, but dimension {dimension} holds {x.shape[dimension]}"
+        )
+    found: Array = x[(slice(None),) * dimension + (slice(limit),)]
+    return found
 
 
 _DIMENSION = (Attribute("dimension", "i64", required=True),)
 
 
+def _no_work(site: Site) -> float:
+    return 0.0
+
+
 def _structural(opcode: str, infer: Any, evaluate: Any, arity: int, **extra: Any) -> Operation:
     spec = extra.pop("spec", f"StableHLO, {opcode}")
-    return Operation(opcode, infer, evaluate, arity=arity, spec=spec, **_NO_WORK, **extra)
+    return Operation(opcode, infer, evaluate, arity=arity, spec=spec, flops=_no_work, **extra)
 
 
 OPERATIONS: tuple[Operation, ...] = (

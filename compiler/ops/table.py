@@ -169,7 +169,9 @@ def _verify(site: Site) -> None:
     if inferred is not site.result:
         assert site.result is not None
         if not compatible(inferred, site.result):
-            raise OperationError(f"inferred result type {inferred} does not match the declared type {site.result}")
+            raise OperationError(
+                f"inferred result type {inferred} does not match the declared type {site.result}"
+            )
     record = operation(site.opcode)
     if record.verify is not None:
         record.verify(site)
