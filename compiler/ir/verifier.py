@@ -175,6 +175,9 @@ def _operations(module: Module, computation: Computation, semantics: Semantics) 
             semantics.verify(instruction.opcode, operands, instruction.attributes, called, instruction.type)
         except OperationError as error:
             yield _at(computation.name, instruction, str(error))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # An attribute of another kind than the rule expects: the file's fault, not a reason to stop.
+            yield _at(computation.name, instruction, f"{instruction.opcode} has malformed attributes ({error})")
 
 
 def _at(computation: str, instruction: Instruction, message: str) -> Problem:

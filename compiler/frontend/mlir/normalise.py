@@ -84,7 +84,18 @@ def normalise(opcode: str, attributes: Found, operands: list[Type]) -> Found:
     rule = _RULES.get(opcode)
     if rule is not None:
         rule(found, operands)
+    for key in found:
+        if key in _ARRAYS:
+            _check_numbers(key, found[key])
     return found
+
+
+def _check_numbers(key: str, value: Any) -> None:
+    if isinstance(value, tuple):
+        for entry in value:
+            _check_numbers(key, entry)
+    elif not isinstance(value, int) and not (key == "replica_groups" and isinstance(value, str)):
+        raise ValueError(f"attribute {key} must hold integers, not {value!r}")
 
 
 def _rank(operands: list[Type], index: int = 0) -> int:
