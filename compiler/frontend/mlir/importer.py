@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from compiler.frontend.mlir.normalise import normalise, plain
+from compiler.frontend.mlir.opset import OPERATIONS
 from compiler.frontend.mlir.positions import Lines
 from compiler.frontend.mlir.reader import Reader
 from compiler.frontend.mlir.regions import applied_name, free_values, reducer_key
@@ -22,8 +23,6 @@ from compiler.ir.order import callees_first
 from compiler.ir.program import NO_ATTRIBUTES, Attributes, Computation, Instruction, Module, make_computation
 from compiler.ir.types import DYNAMIC, TensorType, TupleType, Type, same_value_type
 
-DIALECTS = ("stablehlo.", "chlo.", "check.", "sdy.", "interpreter.")
-"""Dialects of the operations that may stand in a function."""
 _RETURNS = frozenset({"return", "func.return", "stablehlo.return", "sdy.return"})
 _UNNAMED = {
     "func.call": "call",
@@ -240,7 +239,7 @@ class _Importer:
 
     def _operation(self, body: Body, op: Operation) -> None:
         opcode = _UNNAMED.get(op.name, op.name.removeprefix("stablehlo."))
-        if opcode == op.name and not op.name.startswith(DIALECTS) and op.name not in _UNNAMED:
+        if op.name not in OPERATIONS:
             self.fail(op, f"unknown operation '{op.name}'")
         if opcode == "while":
             self._while(body, op)

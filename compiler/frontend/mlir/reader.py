@@ -10,6 +10,7 @@ from typing import Any
 from compiler.frontend.mlir.assembly import PRETTY, default_pretty
 from compiler.frontend.mlir.attributes import Cursor
 from compiler.frontend.mlir.lexer import unquote
+from compiler.frontend.mlir.opset import OPERATIONS
 from compiler.frontend.mlir.tree import Block, Operation, Symbol, Word
 from compiler.ir.types import Type
 
@@ -94,7 +95,7 @@ class Reader(Cursor):
         reader = PRETTY.get(token)
         if reader is not None:
             reader(self, made)
-        elif "." in token:
+        elif token in OPERATIONS:
             default_pretty(self, made)
         else:
             self.fail(f"unknown operation '{token}'", made.offset)
