@@ -284,6 +284,7 @@ class MainScreen(Screen[None]):
     def action_search(self) -> None:
         """Opens the search line."""
         line = self.query_one("#search", Input)
+        line.value = ""
         line.display = True
         line.focus()
 
