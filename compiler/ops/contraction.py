@@ -226,7 +226,7 @@ def _dot_general(evaluation: Evaluation, lhs: Array, rhs: Array) -> Array:
     right = right.transpose(*right_batch, *right_sum, *right_free).reshape(count, terms, width)
     with np.errstate(all="ignore"):
         total = np.matmul(left, right)
-    return factors.finish(total.reshape(*batch, *rows, *columns))
+    return factors.finish(total.reshape((*batch, *rows, *columns)))
 
 
 def _in_algorithm(evaluation: Evaluation, lhs: Array, rhs: Array) -> tuple[Array, Array]:
