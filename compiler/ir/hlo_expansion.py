@@ -74,7 +74,10 @@ def _constant(i: Instruction, operands: Operands) -> Expansion:
     scalar = TensorType(literal.type.element, ())
     value = Literal(scalar, np.asarray(literal.splat_value))
     splat = _step(i, "splat", "constant", scalar, (), Attributes(value=value))
-    return [splat, _step(i, "", "broadcast_in_dim", i.type, (splat.name,), Attributes(broadcast_dimensions=()))]
+    return [
+        splat,
+        _step(i, "", "broadcast_in_dim", i.type, (splat.name,), Attributes(broadcast_dimensions=())),
+    ]
 
 
 def _rng(i: Instruction, operands: Operands) -> Expansion:
@@ -175,7 +178,9 @@ def _all_to_all(i: Instruction, operands: Operands) -> Expansion:
     return [apart, exchanged, moved, _step(i, "", "reshape", i.type, (moved.name,))]
 
 
-def _exchange(i: Instruction, split: int, kind: TensorType, operand: str) -> tuple[str, Type, tuple[str, ...], Attributes]:
+def _exchange(
+    i: Instruction, split: int, kind: TensorType, operand: str
+) -> tuple[str, Type, tuple[str, ...], Attributes]:
     opcode, attributes = raw("all-to-all", *collective(i.attributes), f"dimensions={{{split}}}")
     return opcode, kind, (operand,), attributes
 
@@ -201,4 +206,3 @@ _RULES: dict[str, Callable[[Instruction, Operands], Expansion]] = {
     "rng": _rng,
     "send": _send,
 }
-

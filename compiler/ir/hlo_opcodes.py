@@ -16,8 +16,105 @@ from compiler.ir.types import TensorType
 Operands = Mapping[str, Instruction]
 Texts = list[str]
 
-_SAME = ["abs", "add", "and", "atan2", "call", "cbrt", "ceil", "clamp", "compare", "complex", "concatenate", "constant", "convert", "convolution", "copy", "cosine", "divide", "floor", "fusion", "fft", "gather", "iota", "imag", "log", "logistic", "map", "maximum", "minimum", "multiply", "negate", "not", "or", "outfeed", "infeed", "pad", "parameter", "power", "real", "recv", "reduce", "remainder", "reshape", "reverse", "rng", "rsqrt", "scatter", "select", "send", "sign", "sine", "slice", "sort", "sqrt", "subtract", "tan", "tanh", "transpose", "tuple", "while", "xor", "cholesky", "bitcast", "domain"]
-_DASHED = ["after_all", "all_gather", "all_reduce", "all_to_all", "batch_norm_grad", "batch_norm_inference", "batch_norm_training", "bitcast_convert", "collective_broadcast", "collective_permute", "count_leading_zeros", "dynamic_slice", "dynamic_update_slice", "exponential_minus_one", "get_dimension_size", "get_tuple_element", "is_finite", "log_plus_one", "partition_id", "reduce_precision", "reduce_scatter", "reduce_window", "replica_id", "rng_bit_generator", "round_nearest_afz", "round_nearest_even", "select_and_scatter", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "triangular_solve"]
+_SAME = [
+    "abs",
+    "add",
+    "and",
+    "atan2",
+    "call",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "compare",
+    "complex",
+    "concatenate",
+    "constant",
+    "convert",
+    "convolution",
+    "copy",
+    "cosine",
+    "divide",
+    "floor",
+    "fusion",
+    "fft",
+    "gather",
+    "iota",
+    "imag",
+    "log",
+    "logistic",
+    "map",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "not",
+    "or",
+    "outfeed",
+    "infeed",
+    "pad",
+    "parameter",
+    "power",
+    "real",
+    "recv",
+    "reduce",
+    "remainder",
+    "reshape",
+    "reverse",
+    "rng",
+    "rsqrt",
+    "scatter",
+    "select",
+    "send",
+    "sign",
+    "sine",
+    "slice",
+    "sort",
+    "sqrt",
+    "subtract",
+    "tan",
+    "tanh",
+    "transpose",
+    "tuple",
+    "while",
+    "xor",
+    "cholesky",
+    "bitcast",
+    "domain",
+]
+_DASHED = [
+    "after_all",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "batch_norm_grad",
+    "batch_norm_inference",
+    "batch_norm_training",
+    "bitcast_convert",
+    "collective_broadcast",
+    "collective_permute",
+    "count_leading_zeros",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "exponential_minus_one",
+    "get_dimension_size",
+    "get_tuple_element",
+    "is_finite",
+    "log_plus_one",
+    "partition_id",
+    "reduce_precision",
+    "reduce_scatter",
+    "reduce_window",
+    "replica_id",
+    "rng_bit_generator",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "select_and_scatter",
+    "set_dimension_size",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "triangular_solve",
+]
 
 OPCODES: dict[str, str] = {
     **{name: name for name in _SAME},
@@ -115,7 +212,9 @@ def algorithm(attributes: Attributes) -> Texts:
     count = int(record.get("num_primitive_operations", 1))
     if left.startswith("f8"):
         left = right = "any_f8"
-        return [f"algorithm=dot_{left}_{right}_{result}{'_fast_accum' if record.get('allow_imprecise_accumulation') else ''}"]
+        return [
+            f"algorithm=dot_{left}_{right}_{result}{'_fast_accum' if record.get('allow_imprecise_accumulation') else ''}"
+        ]
     return [f"algorithm=dot_{left}_{right}_{result}{f'_x{count}' if count > 1 else ''}"]
 
 
@@ -177,7 +276,10 @@ def _select_and_scatter(i: Instruction, _: Operands) -> Texts:
 
 def _gather(i: Instruction, _: Operands) -> Texts:
     a = i.attributes
-    texts = [f"offset_dims={ints(a['offset_dims'])}", f"collapsed_slice_dims={ints(a['collapsed_slice_dims'])}"]
+    texts = [
+        f"offset_dims={ints(a['offset_dims'])}",
+        f"collapsed_slice_dims={ints(a['collapsed_slice_dims'])}",
+    ]
     texts.append(f"start_index_map={ints(a['start_index_map'])}")
     texts += _batching(a, "operand_batching_dims", "start_indices_batching_dims")
     texts += [f"index_vector_dim={a['index_vector_dim']}", f"slice_sizes={ints(a['slice_sizes'])}"]
@@ -203,7 +305,9 @@ def _batching(attributes: Attributes, *names: str) -> Texts:
 def _slice(i: Instruction, _: Operands) -> Texts:
     a = i.attributes
     rows = zip(a["start_indices"], a["limit_indices"], a["strides"], strict=True)
-    shown = (f"[{start}:{limit}]" if step == 1 else f"[{start}:{limit}:{step}]" for start, limit, step in rows)
+    shown = (
+        f"[{start}:{limit}]" if step == 1 else f"[{start}:{limit}:{step}]" for start, limit, step in rows
+    )
     return [f"slice={{{', '.join(shown)}}}"]
 
 
@@ -336,11 +440,16 @@ def _fusion(i: Instruction, _: Operands) -> Texts:
 ATTRIBUTES: dict[str, Callable[[Instruction, Operands], Texts]] = {
     "all_gather": _all_gather,
     "all_reduce": lambda i, _: collective(i.attributes),
-    "all_to_all": lambda i, _: [*collective(i.attributes), f"dimensions={{{i.attributes['split_dimension']}}}"],
+    "all_to_all": lambda i, _: [
+        *collective(i.attributes),
+        f"dimensions={{{i.attributes['split_dimension']}}}",
+    ],
     "batch_norm_grad": _batch_norm,
     "batch_norm_inference": _batch_norm,
     "batch_norm_training": _batch_norm,
-    "broadcast": lambda i, o: [f"dimensions={ints(range(len(i.attributes['broadcast_sizes']), i.tensor.rank))}"],
+    "broadcast": lambda i, o: [
+        f"dimensions={ints(range(len(i.attributes['broadcast_sizes']), i.tensor.rank))}"
+    ],
     "broadcast_in_dim": _dimensions("broadcast_dimensions"),
     "chlo.top_k": lambda i, _: [f"k={i.attributes['k']}", "largest=true"],
     "cholesky": lambda i, _: ["lower=true"] if i.attributes.get("lower") else [],
@@ -354,7 +463,10 @@ ATTRIBUTES: dict[str, Callable[[Instruction, Operands], Texts]] = {
     "dot": _dot,
     "dot_general": _dot_general,
     "dynamic_slice": lambda i, _: [f"dynamic_slice_sizes={ints(i.attributes['slice_sizes'])}"],
-    "fft": lambda i, _: [f"fft_type={i.attributes['fft_type']}", f"fft_length={ints(i.attributes['fft_length'])}"],
+    "fft": lambda i, _: [
+        f"fft_type={i.attributes['fft_type']}",
+        f"fft_length={ints(i.attributes['fft_length'])}",
+    ],
     "fusion": _fusion,
     "gather": _gather,
     "get_dimension_size": _dimension("dimension"),
@@ -363,7 +475,9 @@ ATTRIBUTES: dict[str, Callable[[Instruction, Operands], Texts]] = {
     "map": _dimensions("dimensions"),
     "pad": _pad,
     "reduce": _dimensions("dimensions"),
-    "reduce_precision": lambda i, _: [f"{key}={i.attributes[key]}" for key in ("exponent_bits", "mantissa_bits")],
+    "reduce_precision": lambda i, _: [
+        f"{key}={i.attributes[key]}" for key in ("exponent_bits", "mantissa_bits")
+    ],
     "reduce_scatter": _reduce_scatter,
     "reduce_window": _reduce_window,
     "reverse": _dimensions("dimensions"),

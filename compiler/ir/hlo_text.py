@@ -143,7 +143,10 @@ def print_computation(
         root = "ROOT " if instruction.name == computation.root else ""
         known: Mapping[str, Instruction] = instructions
         if len(steps) > 1:
-            known = {**{name: instructions[name] for name in instruction.operands}, **{s.name: s for s in steps}}
+            known = {
+                **{name: instructions[name] for name in instruction.operands},
+                **{s.name: s for s in steps},
+            }
         for step in steps:
             mark = root if step is steps[-1] else ""
             yield f"  {mark}{format_instruction(step, known, metadata=metadata, max_literal=None)}"

@@ -79,7 +79,8 @@ def literal_text(literal: Literal, limit: int | None = None) -> str:
     for depth, size in enumerate(reversed(shape)):
         opening, closing = ("{", "}") if depth == 0 else ("{ ", " }")
         rows = [
-            f"{opening}{', '.join(rows[start : start + size])}{closing}" for start in range(0, len(rows), size)
+            f"{opening}{', '.join(rows[start : start + size])}{closing}"
+            for start in range(0, len(rows), size)
         ]
     return rows[0]
 

@@ -112,13 +112,16 @@ def _body(module: Module, computation: Computation, owners: dict[str, str]) -> I
 
 def _parameters(computation: Computation) -> Iterator[Problem]:
     found: dict[int, str] = {}
+    is_sound = True
     for instruction in computation:
         if instruction.opcode != "parameter":
             continue
         index = instruction.attributes.get("index")
         if not isinstance(index, int) or index < 0:
+            is_sound = False
             yield _at(computation.name, instruction, f"{index!r} is not the index of a parameter")
         elif index in found:
+            is_sound = False
             yield _at(computation.name, instruction, f"parameter {index} is also {found[index]}")
         else:
             found[index] = instruction.name
@@ -126,7 +129,7 @@ def _parameters(computation: Computation) -> Iterator[Problem]:
         if index not in found:
             yield Problem(computation.name, "", f"parameter {index} is missing")
             return
-    if computation.parameters != tuple(found[index] for index in range(len(found))):
+    if is_sound and computation.parameters != tuple(found[index] for index in range(len(found))):
         yield Problem(
             computation.name, "", f"the parameters are listed as {', '.join(computation.parameters)}"
         )
@@ -177,7 +180,9 @@ def _operations(module: Module, computation: Computation, semantics: Semantics) 
             yield _at(computation.name, instruction, str(error))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # An attribute of another kind than the rule expects: the file's fault, not a reason to stop.
-            yield _at(computation.name, instruction, f"{instruction.opcode} has malformed attributes ({error})")
+            yield _at(
+                computation.name, instruction, f"{instruction.opcode} has malformed attributes ({error})"
+            )
 
 
 def _at(computation: str, instruction: Instruction, message: str) -> Problem:

@@ -21,13 +21,60 @@ HEX_ELEMENTS = 64
 """Dense constants of more elements are written as one hexadecimal string."""
 
 _INT64 = frozenset(
-    ["all_gather_dim", "batch_dims", "batch_group_count", "concat_dimension", "dim", "dimension", "feature_group_count", "feature_index", "iota_dimension", "scatter_dimension", "split_count", "split_dimension", "k", "max_ulp_difference", "min_ulp_difference", "scan_dim_size"]
+    [
+        "all_gather_dim",
+        "batch_dims",
+        "batch_group_count",
+        "concat_dimension",
+        "dim",
+        "dimension",
+        "feature_group_count",
+        "feature_index",
+        "iota_dimension",
+        "scatter_dimension",
+        "split_count",
+        "split_dimension",
+        "k",
+        "max_ulp_difference",
+        "min_ulp_difference",
+        "scan_dim_size",
+    ]
 )
 _INT32 = frozenset(
-    ["api_version", "exponent_bits", "index", "mantissa_bits", "mhlo.num_partitions", "mhlo.num_replicas", "tf.aliasing_output", "version"]
+    [
+        "api_version",
+        "exponent_bits",
+        "index",
+        "mantissa_bits",
+        "mhlo.num_partitions",
+        "mhlo.num_replicas",
+        "tf.aliasing_output",
+        "version",
+    ]
 )
 _ARRAYS = frozenset(
-    ["base_dilations", "broadcast_dimensions", "broadcast_sizes", "dimensions", "edge_padding_high", "edge_padding_low", "fft_length", "interior_padding", "known_expanding_dimensions", "known_nonexpanding_dimensions", "lhs_dilation", "limit_indices", "permutation", "rhs_dilation", "slice_sizes", "start_indices", "strides", "window_dilations", "window_dimensions", "window_strides"]
+    [
+        "base_dilations",
+        "broadcast_dimensions",
+        "broadcast_sizes",
+        "dimensions",
+        "edge_padding_high",
+        "edge_padding_low",
+        "fft_length",
+        "interior_padding",
+        "known_expanding_dimensions",
+        "known_nonexpanding_dimensions",
+        "lhs_dilation",
+        "limit_indices",
+        "permutation",
+        "rhs_dilation",
+        "slice_sizes",
+        "start_indices",
+        "strides",
+        "window_dilations",
+        "window_dimensions",
+        "window_strides",
+    ]
 )
 _TABLES = frozenset({"padding", "replica_groups", "source_target_pairs"})
 _UNITS = frozenset({"use_global_device_ids"})

@@ -222,7 +222,11 @@ class Cursor:
         if token in ("unit",):
             self.at += 1
             return True
-        if token.startswith(("tensor<", "memref<", "!")) or token in ("tuple", "complex") or token in ELEMENTS:
+        if (
+            token.startswith(("tensor<", "memref<", "!"))
+            or token in ("tuple", "complex")
+            or token in ELEMENTS
+        ):
             return self.type()
         if token == "(":
             self.at += 1

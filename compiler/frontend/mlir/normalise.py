@@ -187,7 +187,11 @@ def _raw_numbers(found: Found, text: str) -> None:
             found[name] = tuple(int(word) for word in value.strip("[]").split(",") if word.strip())
         else:
             found[name] = int(value)
-    sides = {"input": ("batch", "feature"), "kernel": ("input_feature", "output_feature"), "output": ("batch", "feature")}
+    sides = {
+        "input": ("batch", "feature"),
+        "kernel": ("input_feature", "output_feature"),
+        "output": ("batch", "feature"),
+    }
     for side, names in sides.items():
         for name in names:
             if f"{side}_{name}_dimension" not in found:

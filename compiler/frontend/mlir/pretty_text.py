@@ -22,15 +22,94 @@ from compiler.ir.program import Instruction
 from compiler.ir.types import FutureType, TupleType, Type
 
 SAME_TYPE = frozenset(
-    ["abs", "add", "and", "atan2", "cbrt", "ceil", "cholesky", "clamp", "convert", "cosine", "count_leading_zeros", "divide", "exponential", "exponential_minus_one", "floor", "is_finite", "imag", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real", "reduce_precision", "remainder", "round_nearest_afz", "round_nearest_even", "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"]
+    [
+        "abs",
+        "add",
+        "and",
+        "atan2",
+        "cbrt",
+        "ceil",
+        "cholesky",
+        "clamp",
+        "convert",
+        "cosine",
+        "count_leading_zeros",
+        "divide",
+        "exponential",
+        "exponential_minus_one",
+        "floor",
+        "is_finite",
+        "imag",
+        "log",
+        "log_plus_one",
+        "logistic",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "popcnt",
+        "power",
+        "real",
+        "reduce_precision",
+        "remainder",
+        "round_nearest_afz",
+        "round_nearest_even",
+        "rsqrt",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "sign",
+        "sine",
+        "sqrt",
+        "subtract",
+        "tan",
+        "tanh",
+        "xor",
+    ]
 )
 """Written with one type when operands and result all have it, else with a function type."""
 _FUNCTION_TYPE = frozenset(
-    ["bitcast_convert", "dynamic_pad", "dynamic_reshape", "dynamic_update_slice", "real_dynamic_slice", "reshape", "uniform_dequantize", "uniform_quantize"]
+    [
+        "bitcast_convert",
+        "dynamic_pad",
+        "dynamic_reshape",
+        "dynamic_update_slice",
+        "real_dynamic_slice",
+        "reshape",
+        "uniform_dequantize",
+        "uniform_quantize",
+    ]
 )
 _CHLO = frozenset(
     f"chlo.{name}"
-    for name in ["acos", "acosh", "asin", "asin_acos_kernel", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv", "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "next_after", "polygamma", "sinh", "square", "tan", "zeta"]
+    for name in [
+        "acos",
+        "acosh",
+        "asin",
+        "asin_acos_kernel",
+        "asinh",
+        "atan",
+        "atanh",
+        "bessel_i1e",
+        "conj",
+        "cosh",
+        "digamma",
+        "erf",
+        "erf_inv",
+        "erfc",
+        "is_inf",
+        "is_neg_inf",
+        "is_pos_inf",
+        "lgamma",
+        "next_after",
+        "polygamma",
+        "sinh",
+        "square",
+        "tan",
+        "zeta",
+    ]
 )
 """`chlo.erf %0 : type -> type`."""
 
@@ -43,7 +122,9 @@ def full_name(opcode: str) -> str:
     """An operation's name with its dialect; what only HLO has is in a dialect called `hlo`."""
     if "." in opcode:
         return opcode
-    return f"hlo.{opcode}" if opcode in HLO_ONLY else "func.call" if opcode == "call" else f"stablehlo.{opcode}"
+    return (
+        f"hlo.{opcode}" if opcode in HLO_ONLY else "func.call" if opcode == "call" else f"stablehlo.{opcode}"
+    )
 
 
 HLO_ONLY = frozenset({"fusion", "copy", "bitcast"})
@@ -177,8 +258,12 @@ def _dot_general(i: Instruction, names: Names, types: Types) -> str:
             parts.append(f"{key} = {_bare(a.get(left, ()))} x {_bare(a.get(right, ()))}")
     parts += _precision(i)
     if "algorithm" in a:
-        parts.append(f"algorithm = <{', '.join(f'{key} = {_bare(value)}' for key, value in a['algorithm'].items())}>")
-    return f"stablehlo.dot_general {', '.join(parts)}{rest(i, *shown)} : {function_type(types, results_of(i))}"
+        parts.append(
+            f"algorithm = <{', '.join(f'{key} = {_bare(value)}' for key, value in a['algorithm'].items())}>"
+        )
+    return (
+        f"stablehlo.dot_general {', '.join(parts)}{rest(i, *shown)} : {function_type(types, results_of(i))}"
+    )
 
 
 def _precision(i: Instruction) -> list[str]:
@@ -220,9 +305,7 @@ def _custom_call(i: Instruction, names: Names, types: Types) -> str:
     if i.attributes.get("backend_config") == "":
         hidden.append("backend_config")
     target = symbol(str(i.attributes["call_target_name"]))
-    return (
-        f"stablehlo.custom_call {target}({', '.join(names)}){rest(i, *hidden)} : {function_type(types, results_of(i))}"
-    )
+    return f"stablehlo.custom_call {target}({', '.join(names)}){rest(i, *hidden)} : {function_type(types, results_of(i))}"
 
 
 def _composite(i: Instruction, names: Names, types: Types) -> str:
@@ -317,4 +400,3 @@ _WRITERS: dict[str, Writer] = {
     "slice": _slice,
     "tuple": _tuple,
 }
-

@@ -57,7 +57,9 @@ class _ModulePrinter:
 
     def lines(self) -> Iterator[str]:
         own = {key: value for key, value in self.module.attributes.items() if not key.startswith("sdy.mesh.")}
-        meshes = {key[9:]: value for key, value in self.module.attributes.items() if key.startswith("sdy.mesh.")}
+        meshes = {
+            key[9:]: value for key, value in self.module.attributes.items() if key.startswith("sdy.mesh.")
+        }
         text = dictionary(own) if own else ""
         if self.generic:
             yield f'"builtin.module"() <{{sym_name = {quote(self.module.name)}}}> ({{'
@@ -84,7 +86,11 @@ class _ModulePrinter:
 
     def _function(self, computation: Computation) -> Iterator[str]:
         is_entry = computation.name == self.module.entry
-        whole = is_entry and len(self.module.result_attributes) == 1 and len(results_of(computation.root_instruction)) != 1
+        whole = (
+            is_entry
+            and len(self.module.result_attributes) == 1
+            and len(results_of(computation.root_instruction)) != 1
+        )
         results = (computation.result_type,) if whole else results_of(computation.root_instruction)
         printer = RegionPrinter(self, computation)
         arguments = [ssa(name) for name in computation.parameters]
@@ -95,7 +101,9 @@ class _ModulePrinter:
         visibility = "public" if is_entry else "private"
         kinds = computation.parameter_types
         if self.generic:
-            extra = _all_dictionaries("arg_attrs", argument_attributes) + _all_dictionaries("res_attrs", result_attributes)
+            extra = _all_dictionaries("arg_attrs", argument_attributes) + _all_dictionaries(
+                "res_attrs", result_attributes
+            )
             yield (
                 f'{INDENT}"func.func"() <{{{extra}function_type = {function_type(kinds, results)}, '
                 f"sym_name = {quote(computation.name)}, sym_visibility = {quote(visibility)}}}> ({{"
@@ -110,7 +118,13 @@ class _ModulePrinter:
             for name, kind, attributes in zip(arguments, kinds, argument_attributes, strict=True)
         ]
         tails = [f"{kind}{_braced(a)}" for kind, a in zip(results, result_attributes, strict=True)]
-        arrow = "" if not tails else f" -> ({', '.join(tails)})" if len(tails) > 1 or "{" in tails[0] else f" -> {tails[0]}"
+        arrow = (
+            ""
+            if not tails
+            else f" -> ({', '.join(tails)})"
+            if len(tails) > 1 or "{" in tails[0]
+            else f" -> {tails[0]}"
+        )
         yield f"{INDENT}func.func {visibility} {symbol(computation.name)}({', '.join(heads)}){arrow} {{"
         yield from printer.body(INDENT * 2, "return", whole)
         yield f"{INDENT}}}"
@@ -135,7 +149,11 @@ def _all_dictionaries(name: str, entries: Sequence[Attributes]) -> str:
 
 
 def generic_text(
-    instruction: Instruction, names: Sequence[str], types: Sequence[Type], results: Sequence[Type], regions: str = ""
+    instruction: Instruction,
+    names: Sequence[str],
+    types: Sequence[Type],
+    results: Sequence[Type],
+    regions: str = "",
 ) -> str:
     """`"dialect.op"(%a) <{inherent}> ({ regions }) {discardable} : (types) -> types`."""
     opcode = instruction.opcode

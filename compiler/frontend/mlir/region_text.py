@@ -291,7 +291,9 @@ class RegionPrinter:
         kind = function_type(types, results_of(i))
         called = self.module.module.computations[i.called[0]]
         applied = _applied(called) if count == 1 else ""
-        if applied and all(getattr(kind, "element", None) == called.root_instruction.tensor.element for kind in types):
+        if applied and all(
+            getattr(kind, "element", None) == called.root_instruction.tensor.element for kind in types
+        ):
             yield f"{indent}{head}stablehlo.reduce{pairs} applies stablehlo.{applied} {across} : {kind}{tail}"
             return
         inner = self._arguments(called.name)[1]

@@ -35,7 +35,12 @@ def applied_name(block: Block) -> str:
     first, last = block.operations
     kind = block.arguments[0][1]
     names = [name for name, _, _ in block.arguments]
-    if first.operands != names or last.operands != first.results or not isinstance(kind, TensorType) or kind.shape:
+    if (
+        first.operands != names
+        or last.operands != first.results
+        or not isinstance(kind, TensorType)
+        or kind.shape
+    ):
         return ""
     element = re.sub(r"\W+", "_", kind.element.name).strip("_")
     return f"{first.name.split('.')[-1]}_{element}"

@@ -171,6 +171,4 @@ func.func @main(%t: tuple<tensor<2xf32>, tensor<i32>>) -> tuple<tensor<i32>, ten
 }
 """
 
-ALL = {
-    name: text for name, text in list(globals().items()) if name.isupper() and isinstance(text, str)
-}
+ALL = {name: text for name, text in list(globals().items()) if name.isupper() and isinstance(text, str)}

@@ -99,7 +99,9 @@ def test_defaults_are_filled_in() -> None:
 
 
 def test_generic_and_pretty_forms_give_the_same() -> None:
-    pretty = parse_module("func.func @main(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.add %a, %a : tensor<f32> return %0 : tensor<f32> }")
+    pretty = parse_module(
+        "func.func @main(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.add %a, %a : tensor<f32> return %0 : tensor<f32> }"
+    )
     generic = parse_module(
         """"builtin.module"() <{sym_name = "module"}> ({
           "func.func"() <{function_type = (tensor<f32>) -> tensor<f32>, sym_name = "main"}> ({
@@ -170,7 +172,11 @@ def test_quantized_types_of_both_spellings() -> None:
     assert isinstance(first.element, QuantizedType)
     assert isinstance(second.element, QuantizedType)
     assert (first.element.scales, first.element.zero_points, first.element.axis) == ((0.5,), (3,), None)
-    assert (second.element.scales, second.element.zero_points, second.element.axis) == ((0.5, 0.25), (3, 0), 0)
+    assert (second.element.scales, second.element.zero_points, second.element.axis) == (
+        (0.5, 0.25),
+        (3, 0),
+        0,
+    )
 
 
 def test_shardings_are_kept() -> None:
