@@ -197,7 +197,7 @@ class Operation:
     arity: int = VARIADIC
     attributes: tuple[Attribute, ...] = ()
     regions: tuple[str, ...] = ()
-    """HLO's roles of the called computations, in `called` order; a trailing `*` repeats the last one."""
+    """HLO's roles of the called computations, in `called` order; a trailing `*` repeats the last any number of times."""
     verify: Verify | None = None
     traits: frozenset[Trait] = frozenset()
     scalar: ScalarRule | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -89,35 +90,52 @@ def _verify_reduce_window(site: Site) -> None:
     check_reducer(site, inputs, inits, "(C13)", "(C3)")
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Size, strides, dilation of the base and of the window, and padding, one entry for each dimension."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    base_dilations: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+
 def _reduce_window(evaluation: Evaluation, *operands: Array) -> Value:
     a, count = evaluation.attributes, len(operands) // 2
     arrays = promoted(evaluation, operands, evaluation.operand_types)
-    inputs, inits = arrays[:count], arrays[count:]
+    ones = (1,) * arrays[0].ndim
+    window = Window(
+        tuple(a["window_dimensions"]),
+        tuple(a.get("window_strides", ones)),
+        tuple(a.get("base_dilations", ones)),
+        tuple(a.get("window_dilations", ones)),
+        tuple((int(low), int(high)) for low, high in a.get("padding", ((0, 0),) * len(ones))),
+    )
+    found = reduce_windows(evaluation, arrays[:count], arrays[count:], window)
+    return found[0] if count == 1 else found
+
+
+def reduce_windows(
+    evaluation: Evaluation, inputs: Sequence[Array], inits: Sequence[Array], window: Window
+) -> tuple[Array, ...]:
+    """The first called computation over every window of the inputs, padded with the initial values."""
+    padded = [
+        spaced(x, 0, window.padding, window.base_dilations, init)
+        for x, init in zip(inputs, inits, strict=True)
+    ]
     rank = inputs[0].ndim
-    ones = (1,) * rank
-    padding = tuple((int(low), int(high)) for low, high in a.get("padding", ((0, 0),) * rank))
-    shape = _windowed(inputs[0].shape, a, padding, rank)
-    base = tuple(a.get("base_dilations", ones))
-    padded = [spaced(x, 0, padding, base, init) for x, init in zip(inputs, inits, strict=True)]
-    folder = Folder(evaluation)
+    spans = [dilated(size, step) for size, step in zip(window.size, window.dilations, strict=True)]
+    shape = tuple(window_count(padded[0].shape[d], spans[d], window.strides[d]) for d in range(rank))
     if 0 in shape:
-        found = tuple(np.zeros(shape, x.dtype) for x in padded)
-        return found[0] if count == 1 else found
+        return tuple(np.zeros(shape, x.dtype) for x in padded)
+    folder = Folder(evaluation)
     values = folder.enter(padded)
     # Inner dimensions first: their runs are neighbours in the window's own order.
     for d in reversed(range(rank)):
-        values = _slide(
-            folder,
-            values,
-            d,
-            a["window_dimensions"][d],
-            a.get("window_strides", ones)[d],
-            a.get("window_dilations", ones)[d],
-            shape[d],
-        )
+        values = _slide(folder, values, d, window.size[d], window.strides[d], window.dilations[d], shape[d])
     start = folder.enter([np.broadcast_to(init, shape) for init in inits])
-    found = folder.leave(folder.join(start, values))
-    return found[0] if count == 1 else found
+    return folder.leave(folder.join(start, values))
 
 
 def _slide(

@@ -1,0 +1,120 @@
+"""Custom calls that are evaluated without anybody registering them: target name to (evaluation, *operands) -> value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from compiler.ir.semantics import OperationError
+from compiler.ir.types import TensorType, TupleType, Type
+from compiler.ops.constraints import plain
+from compiler.ops.random import generate
+from compiler.ops.record import Array, Evaluation, Token, Value
+from compiler.ops.sorting import stable_order, top_k
+from compiler.ops.window import Window, reduce_windows
+
+Target = Callable[..., Value]
+_PLACEHOLDER = re.compile(r"\{(\d+)\}")
+
+
+def _identity(evaluation: Evaluation, *operands: Value) -> Value:
+    """Annotations: the value is the operand's. Changes of shape would need a partitioner."""
+    if not isinstance(evaluation.result, TupleType):
+        operand, kind = operands[0], evaluation.result
+        if isinstance(kind, TensorType) and isinstance(operand, np.ndarray) and operand.shape != kind.shape:
+            target = evaluation.attributes["call_target_name"]
+            raise OperationError(
+                f"{target} changes shape from {list(operand.shape)} to {list(kind.shape)}: "
+                "the program is meant for several partitions"
+            )
+        return operand
+    return operands
+
+
+def _shape_assertion(evaluation: Evaluation, holds: Array, *values: Array) -> Value:
+    """Fails with its message unless the first operand holds; `{n}` in the message is the n-th value."""
+    if not bool(holds):
+        message = str(evaluation.attributes.get("error_message", "a shape assertion does not hold"))
+        shown = _PLACEHOLDER.sub(
+            lambda m: str(values[int(m[1])]) if int(m[1]) < len(values) else m[0], message
+        )
+        raise OperationError(shown)
+    return _nothing(evaluation.result)
+
+
+def _nothing(kind: Type) -> Value:
+    """The value of a call that yields no data."""
+    return tuple(_nothing(entry) for entry in kind.elements) if isinstance(kind, TupleType) else Token()
+
+
+def _settings(evaluation: Evaluation) -> Mapping[str, Any]:
+    found: Any = evaluation.attributes.get("mhlo.attributes", {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _mhlo_topk(evaluation: Evaluation, values: Array) -> Value:
+    """`mhlo.topk` as frameworks export it: the k largest (or smallest) along the last dimension, and where."""
+    settings = _settings(evaluation)
+    kind = evaluation.operand_types[0]
+    assert isinstance(kind, TensorType)
+    element, k = plain(kind.element), int(settings.get("k", 1))
+    if settings.get("largest", True):
+        return top_k(values, element, k)
+    order = stable_order(values, element, is_descending=False, is_total=True)[..., :k]
+    return np.take_along_axis(values, order, axis=-1), order.astype(np.int32)
+
+
+def _dynamic_top_k(evaluation: Evaluation, values: Array, k: Array) -> Value:
+    """`stablehlo.dynamic_top_k`: k is an operand."""
+    kind = evaluation.operand_types[0]
+    assert isinstance(kind, TensorType)
+    return top_k(values, plain(kind.element), int(k))
+
+
+def _dynamic_generator(evaluation: Evaluation, state: Array, sizes: Array) -> Value:
+    """`stablehlo.dynamic_rng_bit_generator`: the output's shape is an operand."""
+    assert isinstance(evaluation.result, TupleType)
+    output = evaluation.result.elements[1]
+    assert isinstance(output, TensorType)
+    algorithm = str(evaluation.attributes.get("rng_algorithm", "DEFAULT")).rsplit(" ", 1)[-1].rstrip(">")
+    return generate(state, algorithm, output.with_shape(tuple(int(size) for size in sizes)))
+
+
+def _dynamic_reduce_window(evaluation: Evaluation, *operands: Array) -> Value:
+    """`stablehlo.dynamic_reduce_window`: inputs, initial values, then the window's attributes as operands."""
+    count = (len(operands) - 5) // 2
+    size, strides, base, inner, padding = (array.astype(np.int64) for array in operands[-5:])
+    window = Window(
+        tuple(int(v) for v in size),
+        tuple(int(v) for v in strides),
+        tuple(int(v) for v in base),
+        tuple(int(v) for v in inner),
+        tuple((int(low), int(high)) for low, high in padding.reshape(-1, 2)),
+    )
+    found = reduce_windows(evaluation, operands[:count], operands[count : 2 * count], window)
+    return found if isinstance(evaluation.result, TupleType) else found[0]
+
+
+_IDENTITIES = (
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "LayoutConstraint",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.GlobalToLocalShape",
+    "xla.sdy.LocalToGlobalShape",
+    "xla.sdy.Sharding",
+)
+
+TARGETS: Mapping[str, Target] = {
+    **dict.fromkeys(_IDENTITIES, _identity),
+    "shape_assertion": _shape_assertion,
+    "mhlo.topk": _mhlo_topk,
+    "stablehlo.dynamic_top_k": _dynamic_top_k,
+    "stablehlo.dynamic_rng_bit_generator": _dynamic_generator,
+    "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+}
