@@ -108,6 +108,9 @@ class Folder:
 
     def _reduced(self, array: Array) -> Any:
         assert self.ufunc is not None
+        if self.opcode == "add" and array.dtype.kind == "f":
+            # NumPy's own neutral element, +0, would make +0 of a sum of nothing but -0.
+            return self.ufunc.reduce(array, axis=0, initial=-0.0)
         found = self.ufunc.reduce(array, axis=0)
         if array.dtype.kind != "f" or self.opcode not in ("maximum", "minimum"):
             return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +87,11 @@ def _reduce_fast(folder: Folder, array: Array, init: Array, dimensions: tuple[in
                 else None
             )
             values = array if wide is not None and array.dtype.kind in "fc" else folder.enter([array])[0]
-            folded = folder.ufunc.reduce(values, axis=dimensions, dtype=wide or values.dtype)
+            # NumPy's own neutral element, +0, would make +0 of a sum of nothing but -0.
+            neutral: dict[str, Any] = {}
+            if wide is not None and folder.opcode == "add":
+                neutral["initial"] = complex(-0.0, -0.0) if folder.element.is_complex else -0.0
+            folded = folder.ufunc.reduce(values, axis=dimensions, dtype=wide or values.dtype, **neutral)
         else:
             folded = folder.ufunc.reduce(folder.enter([array])[0], axis=dimensions)
         return folder.leave([np.asarray(folder.ufunc(start, folded))])

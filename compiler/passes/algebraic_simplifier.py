@@ -11,11 +11,21 @@ from functools import lru_cache
 from compiler.analysis.call_graph import reachable
 from compiler.ir.editor import Editor
 from compiler.passes.base import Option, PassContext
-from compiler.passes.rules import arithmetic, fast_math, logic
+from compiler.passes.rules import (
+    arithmetic,
+    contractions,
+    conversions,
+    fast_math,
+    indexing,
+    logic,
+    reductions,
+    shapes,
+    slicing,
+)
 from compiler.passes.rules.pattern import Pattern
 from compiler.passes.worklist import apply_patterns, index_by_opcode
 
-FAMILIES = (arithmetic, logic, fast_math)
+FAMILIES = (conversions, arithmetic, logic, shapes, slicing, indexing, reductions, contractions, fast_math)
 
 
 def all_patterns() -> tuple[Pattern, ...]:
