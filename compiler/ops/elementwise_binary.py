@@ -209,6 +209,20 @@ def _arithmetic_operation(
     return elementwise(opcode, compute, arity=2, scalar=by_kind(**rules), traits=traits)
 
 
+def _extreme_by_kind(opcode: str, op: str, boolean: str) -> ScalarRule:
+    return by_kind(
+        bool=int_rule(boolean),
+        int=int_rule(f"s{op}"),
+        uint=int_rule(f"u{op}"),
+        float=_extreme_rule(op == "max"),
+        complex=complex_scalar.rule(opcode),
+    )
+
+
+MAXIMUM_RULE: ScalarRule = _extreme_by_kind("maximum", "max", "or")
+MINIMUM_RULE: ScalarRule = _extreme_by_kind("minimum", "min", "and")
+
+
 def _extreme_operation(opcode: str, floats: Any, integers: Any, op: str, boolean: str) -> Operation:
     return elementwise(
         opcode,
@@ -220,13 +234,7 @@ def _extreme_operation(opcode: str, floats: Any, integers: Any, op: str, boolean
             "complex": getattr(plane, opcode),
         },
         arity=2,
-        scalar=by_kind(
-            bool=int_rule(boolean),
-            int=int_rule(f"s{op}"),
-            uint=int_rule(f"u{op}"),
-            float=_extreme_rule(op == "max"),
-            complex=complex_scalar.rule(opcode),
-        ),
+        scalar=MAXIMUM_RULE if op == "max" else MINIMUM_RULE,
         traits=(*MONOID, Trait.IDEMPOTENT),
     )
 

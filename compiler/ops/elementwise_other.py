@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compiler.ir.semantics import OperationError
-from compiler.ir.types import C64, C128, F32, F64, I1, ElementType, QuantizedType, TensorType, Type
+from compiler.ir.types import C64, C128, F32, F64, I1, ElementType, QuantizedType, TensorType, Type, element
 from compiler.ops import complex_functions as plane
 from compiler.ops.constraints import (
     compatible,
@@ -21,7 +21,7 @@ from compiler.ops.constraints import (
 )
 from compiler.ops.element_arrays import narrow, unsigned_bits, widen
 from compiler.ops.elementwise import EVERY, elementwise, infer_same, unquantized
-from compiler.ops.elementwise_binary import maximum_floats, minimum_floats
+from compiler.ops.elementwise_binary import MAXIMUM_RULE, MINIMUM_RULE, maximum_floats, minimum_floats
 from compiler.ops.quantization import quantize
 from compiler.ops.record import VARIADIC, Array, Attribute, Evaluation, Operation, Site, Value
 from compiler.ops.scalar import ScalarBuilder, ScalarSite, ScalarValue
@@ -106,8 +106,6 @@ def _compare_rule(b: ScalarBuilder, site: ScalarSite, x: Sequence[ScalarValue]) 
 
 
 def _ordered_bits(b: ScalarBuilder, e: ElementType, x: ScalarValue) -> tuple[ElementType, ScalarValue]:
-    from compiler.ir.types import element
-
     integer = element(f"i{e.storage_bytes * 8}")
     bits = b.bitcast(e, integer, x)
     flipped = b.int_op(integer, "xor", bits, b.constant(integer, (1 << (integer.bits - 1)) - 1))
@@ -192,14 +190,9 @@ def _clamp(evaluation: Evaluation, low: Array, x: Array, high: Array) -> Array:
 
 
 def _clamp_rule(b: ScalarBuilder, site: ScalarSite, x: Sequence[ScalarValue]) -> ScalarValue:
-    from compiler.ops.elementwise_binary import OPERATIONS as BINARY
-
-    rules = {entry.opcode: entry.scalar for entry in BINARY}
     low, value, high = x
     two = ScalarSite((site.operands[1],) * 2, site.result, site.attributes)
-    maximum, minimum = rules["maximum"], rules["minimum"]
-    assert maximum is not None and minimum is not None
-    return minimum(b, two, [maximum(b, two, [value, low]), high])
+    return MINIMUM_RULE(b, two, [MAXIMUM_RULE(b, two, [value, low]), high])
 
 
 def _infer_complex(site: Site) -> Type:

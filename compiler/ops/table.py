@@ -156,7 +156,9 @@ def _check_regions(record: Operation, count: int) -> None:
     wanted = len(record.regions)
     if wanted and record.regions[-1].endswith("*"):
         if count < wanted - 1:
-            raise OperationError(f"{record.opcode} needs at least {wanted - 1} called computations, not {count}")
+            raise OperationError(
+                f"{record.opcode} needs at least {wanted - 1} called computations, not {count}"
+            )
     elif count != wanted:
         raise OperationError(f"{record.opcode} calls {wanted} computations, not {count}")
 
