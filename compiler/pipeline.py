@@ -11,18 +11,24 @@ from collections.abc import Iterable, Sequence
 from compiler.backends.base import Backend, Insertion
 from compiler.options import OptionError
 from compiler.pass_manager import Stage
+from compiler.passes.algebraic_simplifier import AlgebraicSimplifier
 from compiler.passes.base import Option
+from compiler.passes.batch_norm_expander import BatchNormExpander
 from compiler.passes.buffer_assignment import BufferAssignment
 from compiler.passes.call_inliner import CallInliner
 from compiler.passes.chlo_legalize import ChloLegalize
 from compiler.passes.composite_lowering import CompositeLowering
+from compiler.passes.conditional_simplifier import ConditionalSimplifier
 from compiler.passes.constant_folding import ConstantFolding
 from compiler.passes.copy_insertion import CopyInsertion
 from compiler.passes.cse import CommonSubexpressionElimination
 from compiler.passes.dce import DeadCodeElimination
+from compiler.passes.flatten_call_graph import FlattenCallGraph
 from compiler.passes.fusion import Fusion
 from compiler.passes.layout_assignment import LayoutAssignment, ReshapeToBitcast
 from compiler.passes.schedule import Scheduler
+from compiler.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
+from compiler.passes.while_loop_simplifier import WhileLoopSimplifier
 
 
 def common_stages() -> list[Stage]:
@@ -35,9 +41,31 @@ def common_stages() -> list[Stage]:
             "what the backend has no kernel for becomes its decomposition",
         ),
         Stage("chlo-legalize", ChloLegalize(), "the simplifier knows StableHLO only"),
+        Stage(
+            "batch-norm-expander",
+            BatchNormExpander(),
+            "sums and arithmetic simplify and fuse, a batch norm does not",
+        ),
+        Stage("flatten-call-graph", FlattenCallGraph(), "each loop may now be changed for itself"),
         Stage("dce", DeadCodeElimination(), "inlining leaves unused values behind"),
         Stage("cse", CommonSubexpressionElimination(), "inlined functions repeat constants and broadcasts"),
-        Stage("constant-folding", ConstantFolding(), "once, while the program is small"),
+        Stage("constant-folding", ConstantFolding(), "shows the simplifiers what is known"),
+        Stage("algebraic-simplifier", AlgebraicSimplifier(), "on the smallest program so far"),
+        Stage("while-loop-simplifier", WhileLoopSimplifier(), "bounds are constants now"),
+        Stage("conditional-simplifier", ConditionalSimplifier(), "so are predicates"),
+        Stage(
+            "algebraic-simplifier.2",
+            AlgebraicSimplifier(),
+            "inlined turns and branches meet the code around them",
+        ),
+        Stage(
+            "while-loop-invariant-code-motion",
+            WhileLoopInvariantCodeMotion(),
+            "only real work is left in the bodies",
+        ),
+        Stage("late-constant-folding", ConstantFolding(), "simplification leaves constants together"),
+        Stage("late-cse", CommonSubexpressionElimination(), "and equal values"),
+        Stage("late-dce", DeadCodeElimination(), "fusion must not compute what nobody reads"),
         Stage(
             "layout-assignment",
             LayoutAssignment(),
@@ -48,6 +76,12 @@ def common_stages() -> list[Stage]:
             "reshape-to-bitcast",
             ReshapeToBitcast(),
             "reshapes that no fusion took are names for the same memory",
+        ),
+        Stage(
+            "late-flatten-call-graph",
+            FlattenCallGraph(),
+            "each body has one place in the order of execution",
+            required=True,
         ),
         Stage("scheduler", Scheduler(), "copies and memory depend on the order", required=True),
         Stage(
