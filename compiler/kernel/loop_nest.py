@@ -14,7 +14,7 @@ from math import prod
 from compiler.ir.literal import Literal
 from compiler.ir.program import Computation
 from compiler.ir.types import ElementType, TensorType, TupleType
-from compiler.kernel.elemental import Fold, Load, Node, indices_of, walk
+from compiler.kernel.elemental import Fold, Load, Node, dynamic_nodes, indices_of, walk
 from compiler.kernel.expansion import CannotExpand, Expansion, fold_of_reduce, plain
 from compiler.kernel.index_expression import (
     ZERO,
@@ -80,7 +80,8 @@ class LoopNest:
     @property
     def nodes(self) -> list[Node]:
         """All nodes, operands first."""
-        return list(walk(self.roots))
+        starts = [node for store in self.stores for node in dynamic_nodes(store.offset)]
+        return list(walk((*starts, *self.roots)))
 
 
 @dataclass

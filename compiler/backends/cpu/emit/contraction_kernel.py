@@ -5,6 +5,7 @@ f32, f64, f16 and bf16 go to the register-tiled kernels; products of other types
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -261,4 +262,4 @@ def _key(root: Node) -> str:
             if hasattr(node, name)
         ]
         parts.append(f"{type(node).__name__} {node.element} {detail} {[numbers[entry] for entry in own]}")
-    return "\n".join(parts)
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()

@@ -10,7 +10,7 @@ from compiler.backends.cpu.emit.elemental import ElementalEmitter
 from compiler.backends.cpu.emit.skeleton import KernelWriter, hoist_addresses, over_tasks, unguarded
 from compiler.backends.cpu.kernel_code import KernelCode
 from compiler.backends.cpu.target import Target
-from compiler.kernel.elemental import Choose, Compute, Fold, Load, Node
+from compiler.kernel.elemental import Choose, Compute, Fold, Load, Node, dynamic_nodes
 from compiler.kernel.index_expression import Axis
 from compiler.kernel.loop_nest import LoopNest
 from compiler.kernel.schedule import Schedule, cut, lane_step, widest_bits, work_ns
@@ -85,9 +85,8 @@ def emit_loop_kernel(nest: LoopNest, operands: int, target: Target, threads: int
     loads = [node for node in nodes if isinstance(node, Load)]
     results = [operands + store.result for store in nest.stores]
     e = writer.open([*(node.operand for node in loads), *results])
-    free = unguarded(nest.roots)
-    for store in nest.stores:
-        free += [node for atom, _ in store.offset.terms if (node := getattr(atom, "node", None)) is not None]
+    starts = [node for store in nest.stores for node in dynamic_nodes(store.offset)]
+    free = unguarded((*starts, *nest.roots))
     along = schedule.along
     axes = nest.axes[:-1] if along is not None else nest.axes
 
