@@ -80,7 +80,9 @@ class Lowering:
         if instruction.opcode == "fusion":
             body = self.computations[instruction.called[0]]
             use = self._fused(body)
-            return Lowered((use,)) if use is not None else self._apart(body)
+            if use is not None:
+                return Lowered((use,))
+            return self._product_apart(body) or self._apart(body)
         return Lowered((self._single(computation, instruction),))
 
     def _fused(self, body: Computation) -> Use | None:
@@ -123,6 +125,25 @@ class Lowering:
             return self.loops(solo(computation, instruction))
         except CannotExpand:
             return library_use(computation, instruction)
+
+    def _product_apart(self, body: Computation) -> Lowered | None:
+        """A product into a temporary, then the rest of the fusion as one loop nest."""
+        from compiler.backends.cpu.emit.contraction_kernel import product_apart
+
+        found = product_apart(body)
+        if found is None:
+            return None
+        product, rest = found
+        try:
+            use = self.loops(rest)
+        except CannotExpand:
+            return None
+        places: dict[str, Buffer] = {name: Operand(number) for number, name in enumerate(body.parameters)}
+        places[product.name] = Temporary(0)
+        steps = self._placed(body, product, places)
+        buffers = (*(Operand(number) for number in range(len(body.parameters))), Temporary(0), Result(0))
+        steps.append(Use(use.code, buffers, use.kind, use.before, use.nest))
+        return Lowered(tuple(steps), (product.tensor.bytes,))
 
     def _apart(self, body: Computation) -> Lowered:
         """A fusion as one kernel an instruction, with temporaries between them."""

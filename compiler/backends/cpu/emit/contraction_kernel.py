@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from compiler.backends.cpu.contraction import GemmSpec, MatrixView, TileVector, emit_gemm
 from compiler.backends.cpu.emit.elemental import ElementalEmitter
-from compiler.backends.cpu.emit.naming import named_after_text
-from compiler.backends.cpu.emit.registers import Registers
+from compiler.backends.cpu.contraction.schedule import plan
+from compiler.backends.cpu.emit.naming import PLACEHOLDER, named_after_text
+from compiler.backends.cpu.emit.registers import Registers, memory_type
 from compiler.backends.cpu.emit.sums import sum_of_products
 from compiler.backends.cpu.kernel_code import KernelCode, SharedFunction
 from compiler.backends.cpu.lowered import Operand, Result, Use
-from compiler.backends.cpu.text_builder import TextBuilder
+from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
 from compiler.backends.cpu.vector_math import Key, closure
-from compiler.ir.program import Computation, Instruction
+from compiler.ir.program import Attributes, Computation, Instruction, make_computation
 from compiler.ir.types import ElementType, TensorType
 from compiler.kernel.elemental import Choose, External, Fold, Load, Node, walk
 from compiler.kernel.expansion import CannotExpand, Expansion, plain
@@ -131,7 +132,7 @@ def dot_use(low: Lowering, computation: Computation, dot: Instruction) -> Use | 
     spec = _spec(dims, dot.tensor, dot.tensor)
     if spec is None:
         return low.nest_use(sum_of_products(dims, dot), 2)
-    code = emit_gemm("xe.kernel.name", spec, low.target, None, low.threads)
+    code = emit_gemm(PLACEHOLDER, spec, low.target, None, low.threads)
     return Use(named_after_text("dot", code), (Operand(0), Operand(1), Result(0)), "contraction")
 
 
@@ -174,7 +175,10 @@ class FusedEpilogue:
             value = registers.convert_call(self.product.name, "f32", where.lanes, bits)
         e.bound, e.bound_lanes = {0: value}, where.lanes
         result = str(e.value(self.value))
-        return registers.to_memory(self.out, where.lanes, result) if self.out.bits < 32 else result
+        if self.out.bits >= 32:
+            return result
+        bits, lanes = registers.to_memory(self.out, where.lanes, result), where.lanes
+        return b.op(f"bitcast {memory_type(self.out, lanes)} {bits} to {llvm_type(self.out.name, lanes)}")
 
 
 def _loads(root: Node) -> list[Load]:
@@ -207,12 +211,34 @@ def output_fusion(low: Lowering, body: Computation) -> Use | None:
         epilogue = _epilogue(low, body, dot, dims, spec)
     except CannotExpand:
         return None
-    if epilogue is None:
+    if epilogue is None or _overwrites(spec, low, epilogue, root.tensor):
         return None
-    code = emit_gemm("xe.kernel.name", spec, low.target, epilogue, low.threads)
+    code = emit_gemm(PLACEHOLDER, spec, low.target, epilogue, low.threads)
     code = _with_functions(code, epilogue)
     buffers = (*(Operand(number) for number in range(operands)), Result(0))
     return Use(named_after_text("dot", code), buffers, "contraction")
+
+
+def _overwrites(spec: GemmSpec, low: Lowering, epilogue: FusedEpilogue, result: TensorType) -> bool:
+    """Whether partial sums kept in the result could destroy an operand of the epilogue that lies there too."""
+    if not any(load.axes for load in _loads(epilogue.value)):
+        return False
+    return any(plan(form, low.target, low.threads).k_block < form.k for form in (spec, spec.transposed))
+
+
+def product_apart(body: Computation) -> tuple[Instruction, Computation] | None:
+    """A fusion's product and the rest of it as a computation whose last parameter is the product."""
+    dots = [entry for entry in body if entry.opcode in ("dot_general", "convolution")]
+    if len(dots) != 1 or dots[0].name == body.root:
+        return None
+    product = dots[0]
+    if any(body[name].opcode != "parameter" for name in product.operands):
+        return None
+    stand_in = Instruction(
+        product.name, "parameter", product.type, (), Attributes(index=len(body.parameters))
+    )
+    rest = {entry.name: stand_in if entry is product else entry for entry in body}
+    return product, make_computation(f"rest.of.{body.name}", rest, body.root)
 
 
 def _with_functions(code: KernelCode, epilogue: FusedEpilogue) -> KernelCode:
