@@ -13,6 +13,7 @@ class TypedInt(int):
     type_name: str
 
     def __new__(cls, value: int, type_name: str) -> TypedInt:
+        """Takes the number and the name of its type."""
         made = super().__new__(cls, value)
         made.type_name = type_name
         return made
@@ -24,6 +25,7 @@ class TypedFloat(float):
     type_name: str
 
     def __new__(cls, value: float, type_name: str) -> TypedFloat:
+        """Takes the number and the name of its type."""
         made = super().__new__(cls, value)
         made.type_name = type_name
         return made

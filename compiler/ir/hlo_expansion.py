@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from compiler.ir.hlo_opcodes import channel_id, collective
+from compiler.ir.hlo_attributes import channel_id, collective
 from compiler.ir.hlo_values import type_text
 from compiler.ir.literal import Literal
 from compiler.ir.program import NO_ATTRIBUTES, Attributes, Instruction

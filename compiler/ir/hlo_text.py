@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from compiler.ir.hlo_attributes import ATTRIBUTES, attribute_text, fallback
 from compiler.ir.hlo_expansion import RAW, expand
-from compiler.ir.hlo_opcodes import ATTRIBUTES, OPCODES, attribute_text, called_text, fallback, opcode_text
+from compiler.ir.hlo_opcodes import OPCODES, called_text, opcode_text
 from compiler.ir.hlo_values import literal_text, name_text, quote, type_text
 from compiler.ir.location import Location, scope_name, source_line
 from compiler.ir.program import Computation, Instruction, Module

@@ -68,7 +68,7 @@ def test_what_is_called_counts() -> None:
 def test_a_constant_of_equal_elements_is_a_splat() -> None:
     kind = tensor(F32, 3)
     dense = Literal(kind, np.full(3, 2.0, np.float32))
-    splat = Literal(kind, np.float32(2.0).reshape(()))
+    splat = Literal(kind, np.array(2.0, np.float32))
     assert encode(dense) == encode(splat)
     assert encode(dense) != encode(Literal(kind, np.array([2.0, 2.0, 3.0], np.float32)))
 

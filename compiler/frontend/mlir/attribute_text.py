@@ -14,7 +14,7 @@ import numpy as np
 
 from compiler.ir.attribute_values import TypedFloat, TypedInt
 from compiler.ir.literal import Literal
-from compiler.ir.program import Attributes
+from compiler.ir.program import Attributes, Instruction
 from compiler.ir.types import QuantizedType, TensorType, TokenType, TupleType, element_of_dtype
 
 HEX_ELEMENTS = 64
@@ -128,6 +128,7 @@ class DenseArray(tuple[int, ...]):
     type_name: str
 
     def __new__(cls, values: tuple[int, ...], type_name: str) -> DenseArray:
+        """Takes the integers and the name of their type."""
         made = super().__new__(cls, values)
         made.type_name = type_name
         return made
@@ -163,6 +164,13 @@ def dictionary(attributes: Mapping[str, Any], dialect: str = "stablehlo") -> str
         elif value is not None and not (key in _UNITS and value is False):
             parts.append(f"{name} = {attribute(key, value, dialect)}")
     return ", ".join(parts)
+
+
+def rest(i: Instruction, *shown: str) -> str:
+    """The attributes that the form itself does not show, as ` {…}`; empty without any."""
+    left = {key: value for key, value in i.attributes.items() if key not in shown}
+    text = dictionary(left) if left else ""
+    return f" {{{text}}}" if text else ""
 
 
 def attribute(key: str, value: Any, dialect: str = "stablehlo") -> str:

@@ -60,7 +60,7 @@ def _unknown(char: str) -> str:
 
 
 def unquote(token: str) -> str:
-    """The text of a string token: `\\n`, `\\t`, `\\\\`, `\\"` and two-digit hexadecimal escapes (UTF-8 bytes)."""
+    r"""The text of a string token: `\n`, `\t`, `\\`, `\"` and two-digit hexadecimal escapes (UTF-8 bytes)."""
     body = token[1:-1]
     if "\\" not in body:
         return body

@@ -1,6 +1,6 @@
 """Pretty forms of single operations as text, for those that the dialects' own printers write so.
 
-Reads the same table of keys as the parser (`assembly.KEYS`). What is not here is written in generic form. Operations with
+Reads the same table of keys as the parser (`pretty_forms.KEYS`). What is not here is written in generic form. Operations with
 regions are the printer's.
 """
 
@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
-from compiler.frontend.mlir.assembly import KEYS
 from compiler.frontend.mlir.attribute_text import (
     convolution_numbers,
     dense,
     dictionary,
-    float_text,
     quote,
+    rest,
     symbol,
 )
+from compiler.frontend.mlir.dialect_text import DIALECT_WRITERS
+from compiler.frontend.mlir.pretty_forms import KEYS
 from compiler.ir.program import Instruction
 from compiler.ir.types import FutureType, TupleType, Type
 
@@ -138,7 +139,7 @@ def function_type(operands: Types, results: Types) -> str:
 
 def writer_of(opcode: str) -> Writer | None:
     """The function that writes an operation's pretty form (from its name on); None when it has only the generic one."""
-    found = _WRITERS.get(opcode)
+    found = _WRITERS.get(opcode) or DIALECT_WRITERS.get(opcode)
     if found is not None:
         return found
     if opcode in SAME_TYPE:
@@ -148,13 +149,6 @@ def writer_of(opcode: str) -> Writer | None:
     if opcode in _FUNCTION_TYPE or f"stablehlo.{opcode}" in KEYS:
         return _keys
     return None
-
-
-def rest(i: Instruction, *shown: str) -> str:
-    """The attributes that the form itself does not show, as ` {…}`; empty without any."""
-    left = {key: value for key, value in i.attributes.items() if key not in shown}
-    text = dictionary(left) if left else ""
-    return f" {{{text}}}" if text else ""
 
 
 def results_of(i: Instruction) -> Types:
@@ -343,40 +337,9 @@ def _tokens(i: Instruction, names: Names, types: Types) -> str:
     return f"{full_name(i.opcode)}{shown}{rest(i)} : {', '.join(map(str, types)) or i.type}"
 
 
-def _check_constant(i: Instruction, names: Names, types: Types) -> str:
-    literal = i.attributes["value"]
-    return f"{i.opcode} {names[0]}, {dense(literal)} : {literal.type}{rest(i, 'value')}"
-
-
-def _check_pair(i: Instruction, names: Names, types: Types) -> str:
-    extra = ""
-    if "tolerance" in i.attributes:
-        extra = f", tolerance = {float_text(float(i.attributes['tolerance']))}"
-    return f"{i.opcode} {', '.join(names)}{extra}{rest(i, 'tolerance')} : {types[0]}"
-
-
-def _check_close(i: Instruction, names: Names, types: Types) -> str:
-    keys = ("max_ulp_difference", "min_ulp_difference")
-    parts = [*names, *(f"{key} = {i.attributes[key]}" for key in keys if key in i.attributes)]
-    return f"{i.opcode} {', '.join(parts)}{rest(i, *keys)} : {', '.join(map(str, types))}"
-
-
-def _interpreter_print(i: Instruction, names: Names, types: Types) -> str:
-    return f"{i.opcode} {names[0]}{rest(i)} : {types[0]}"
-
-
-def _sharding_constraint(i: Instruction, names: Names, types: Types) -> str:
-    return f"{i.opcode} {names[0]} {i.attributes['sharding']}{rest(i, 'sharding')} : {i.type}"
-
-
 _WRITERS: dict[str, Writer] = {
     "after_all": _tokens,
     "call": _call,
-    "check.expect_almost_eq": _check_pair,
-    "check.expect_almost_eq_const": _check_constant,
-    "check.expect_close": _check_close,
-    "check.expect_eq": _check_pair,
-    "check.expect_eq_const": _check_constant,
     "chlo.top_k": _top_k,
     "cholesky": _cholesky,
     "compare": _compare,
@@ -389,13 +352,11 @@ _WRITERS: dict[str, Writer] = {
     "dot": _dot,
     "dot_general": _dot_general,
     "get_tuple_element": _get_tuple_element,
-    "interpreter.print": _interpreter_print,
     "iota": _one_type,
     "partition_id": _one_type,
     "reduce_precision": _reduce_precision,
     "replica_id": _one_type,
     "reverse": _one_type,
-    "sdy.sharding_constraint": _sharding_constraint,
     "select": _select,
     "slice": _slice,
     "tuple": _tuple,

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.frontend.mlir.assembly import PRETTY, default_pretty
-from compiler.frontend.mlir.attributes import Cursor
+from compiler.frontend.mlir.assembly import PRETTY
+from compiler.frontend.mlir.attributes import AttributeReader
 from compiler.frontend.mlir.lexer import unquote
 from compiler.frontend.mlir.opset import OPERATIONS
+from compiler.frontend.mlir.pretty_forms import default_pretty
 from compiler.frontend.mlir.tree import Block, Operation, Symbol, Word
 from compiler.ir.types import Type
 
 
-class Reader(Cursor):
+class Reader(AttributeReader):
     """Reads one module. See `compiler.frontend.mlir.parse`."""
 
     def read(self) -> Operation:
@@ -23,7 +24,7 @@ class Reader(Cursor):
         top = Operation("builtin.module", 0)
         top.regions.append(Block())
         while self.tokens[self.at]:
-            if self._alias_definition():
+            if self.alias_definition():
                 continue
             top.regions[0].operations.append(self.operation())
         inner = top.regions[0].operations
@@ -33,7 +34,8 @@ class Reader(Cursor):
             return inner[0]
         return top
 
-    def _alias_definition(self) -> bool:
+    def alias_definition(self) -> bool:
+        """Reads `#name = …` or `!name = …` if it stands here."""
         token = self.tokens[self.at]
         if token[:1] not in "#!" or self.tokens[self.at + 1] != "=":
             return False
@@ -102,13 +104,13 @@ class Reader(Cursor):
 
     def _generic(self, made: Operation) -> None:
         self.expect("(")
-        made.operands = self._until(")", self.value)
+        made.operands = self.until(")", self.value)
         if self.tokens[self.at] == "<" and self.tokens[self.at + 1] == "{":
             self.at += 2
             made.attributes.update(self.dictionary())
             self.expect(">")
         if self.accept("("):
-            made.regions = self._until(")", self.region)
+            made.regions = self.until(")", self.region)
         if self.accept("{"):
             made.attributes.update(self.dictionary())
         self.expect(":")
@@ -129,13 +131,13 @@ class Reader(Cursor):
     def function_type(self, made: Operation) -> None:
         """`(types) -> types` into the operation."""
         self.expect("(")
-        made.operand_types = self._until(")", self.type)
+        made.operand_types = self.until(")", self.type)
         self.expect("->")
         made.result_types = self.types_or_one()
 
     def types_or_one(self) -> list[Type]:
         """`(types)` or one type."""
-        return self._until(")", self.type) if self.accept("(") else [self.type()]
+        return self.until(")", self.type) if self.accept("(") else [self.type()]
 
     # ---- regions ---------------------------------------------------------------------------------------------------
 
@@ -147,7 +149,7 @@ class Reader(Cursor):
         if self.tokens[self.at][:1] == "^":
             self.take()
             if self.accept("("):
-                block.arguments = self._until(")", self.argument)
+                block.arguments = self.until(")", self.argument)
             self.expect(":")
         while not self.accept("}"):
             if self.tokens[self.at][:1] == "^":

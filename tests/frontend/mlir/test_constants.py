@@ -98,7 +98,7 @@ def test_what_is_printed_reads_back_to_the_same_bits(name: str, count: int) -> N
     assert again.array.tobytes() == array.tobytes()
 
 
-def _narrow(raw: np.ndarray, name: str) -> np.ndarray:  # type: ignore[type-arg]
+def _narrow(raw: np.ndarray, name: str) -> np.ndarray:
     width = int(name[-1])
     low = 0 if name.startswith("u") else -(1 << (width - 1))
     values = raw.astype(np.int64) % (1 << width) + low
