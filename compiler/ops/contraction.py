@@ -19,7 +19,7 @@ from compiler.ops.constraints import (
     tensor_result,
 )
 from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site
-from compiler.ops.sum_of_products import Factors, rounded_to
+from compiler.ops.sum_of_products import Factors, complex_products, rounded_to
 
 PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 _ALGORITHM_KEYS = (
@@ -225,7 +225,7 @@ def _dot_general(evaluation: Evaluation, lhs: Array, rhs: Array) -> Array:
     left = left.transpose(*left_batch, *left_free, *left_sum).reshape(count, height, terms)
     right = right.transpose(*right_batch, *right_sum, *right_free).reshape(count, terms, width)
     with np.errstate(all="ignore"):
-        total = np.matmul(left, right)
+        total = complex_products(left, right, factors) if left.dtype.kind == "c" else np.matmul(left, right)
     return factors.finish(total.reshape((*batch, *rows, *columns)))
 
 

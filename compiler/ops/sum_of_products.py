@@ -68,6 +68,24 @@ class Factors:
         return finished(total, self.result)
 
 
+def complex_products(left: Array, right: Array, factors: Factors) -> Array:
+    """Batched products of complex matrices, term after term in the result's own precision.
+
+    Four real products make one complex one, and their sums cancel: only this plain order gives the same last digits as
+    other implementations, where a wider sum would be right but alone with it.
+    """
+    dtype = factors.result.dtype if factors.result.is_complex else left.dtype
+    left, right = left.astype(dtype), right.astype(dtype)
+    shape = (left.shape[0], left.shape[1], right.shape[2])
+    total = np.zeros(shape, dtype)
+    real, imag = total.real, total.imag
+    for index in range(left.shape[2]):
+        x, y = left[:, :, index, None], right[:, None, index, :]
+        real += x.real * y.real - x.imag * y.imag
+        imag += x.real * y.imag + x.imag * y.real
+    return total
+
+
 def _real(array: Array, element: AnyElement) -> tuple[Array, ElementType]:
     if isinstance(element, QuantizedType):
         return dequantize(array, element), element.expressed
