@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from compiler.analysis.values import CONTROL, NO_CODE
 from compiler.ir.location import source_line
 from compiler.ir.program import Attributes, Instruction, Module, make_computation
+from compiler.ir.types import TensorType, Type
 from explorer.case import BAD, Expected, Verdict
 
 if TYPE_CHECKING:
@@ -42,7 +45,6 @@ class _Seen:
 def wrong_kernel(search: Bisection, optimised: Optimised, executable: Any, verdict: Verdict) -> Finding:
     """Names the kernel whose machine code is wrong."""
     from compiler.reference import evaluate
-
     from explorer.bisect import KERNEL, PLAN, Finding
 
     module = optimised.module
@@ -117,6 +119,25 @@ def _alone(module: Module, computation: str, instruction: Instruction) -> Module
     )
 
 
+def _add_parameter(body: dict[str, Instruction], source: Instruction, index: int) -> None:
+    """A parameter for an operand. Entry parameters are row-major: another order is one as it lies in memory, renamed."""
+    attributes = Attributes(index=index)
+    kind = source.type
+    if isinstance(kind, TensorType) and kind.layout is not None:
+        name = f"{source.name}.lying"
+        lying = kind.with_shape(tuple(kind.shape[dim] for dim in reversed(kind.minor_to_major)))
+        body[name] = Instruction(name, "parameter", lying, (), attributes, (), source.location)
+        body[source.name] = Instruction(source.name, "bitcast", kind, (name,), location=source.location)
+    else:
+        body[source.name] = Instruction(source.name, "parameter", kind, (), attributes, (), source.location)
+
+
+def _as_it_lies(value: Any, kind: Type) -> Any:
+    if isinstance(kind, TensorType) and kind.layout is not None:
+        return np.ascontiguousarray(np.transpose(value, tuple(reversed(kind.minor_to_major))))
+    return value
+
+
 def _called(module: Module, instruction: Instruction) -> list[str]:
     found: list[str] = []
 
@@ -139,7 +160,12 @@ def _run_alone(
     entry = single.entry_computation
     instruction = entry.root_instruction
     by_name = dict(zip(instruction.operands, operands, strict=True))
-    inputs = [leaf for parameter in entry.parameters for leaf in _flat(by_name[parameter])]
+    inputs = [
+        _as_it_lies(leaf, entry[name].type)
+        for name in dict.fromkeys(instruction.operands)
+        if entry[name].opcode != "constant"
+        for leaf in _flat(by_name[name])
+    ]
     wanted = tuple(_flat(value))
     options = replace(
         search.options,
