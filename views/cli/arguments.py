@@ -1,21 +1,25 @@
-"""Arguments that many commands share, and what they turn into: sessions, arrays, restraints.
+"""Arguments that many commands share, and what they turn into: sessions, traces, arrays.
 
-Each command's `configure` picks what it needs; its `run` calls `open_session` and friends.
+Each command's `configure` picks what it needs; its `run` calls `open_session`, `open_trace` and friends. Nothing heavy is
+imported before they are called: `COMMAND --help` must answer at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from compiler.options import CompileOptions
-from explorer.session import Session, UserError
-
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
 
+    from compiler.options import CompileOptions
     from compiler.plugins import Registry
+    from explorer.session import Recording, Session, UserError
+    from explorer.trace import StageRecord, Trace
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +64,8 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
         UserError: for a malformed `--option`.
     """
     from compiler.decisions.overrides import load_overrides
+    from compiler.options import CompileOptions
+    from explorer.session import UserError
 
     values: dict[str, Any] = {}
     choices: dict[str, str] = {}
@@ -86,8 +92,77 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
 def open_session(arguments: argparse.Namespace) -> Session:
     """Reads the model and takes the compile's options."""
     from compiler.frontend.load import load
+    from explorer.session import Session
 
     return Session(arguments.model, load(arguments.model), compile_options(arguments))
+
+
+def is_trace(path: str) -> bool:
+    """True for a saved trace. Raises SourceError when the file cannot be read."""
+    from compiler.frontend.load import TRACE, detect, read_head
+
+    return detect(read_head(path)) == TRACE
+
+
+def open_trace(arguments: argparse.Namespace, *, code: bool = False, path: str = "") -> Trace:
+    """The recording to report on: a saved trace is read, a model is compiled (machine code only with `code`)."""
+    if is_trace(path or arguments.model):
+        from explorer.trace_decode import load_trace
+
+        return load_trace(path or arguments.model)
+    return open_recording(arguments, code=code, path=path).trace
+
+
+def open_recording(arguments: argparse.Namespace, *, code: bool = True, path: str = "") -> Recording:
+    """Compiles a model and records it; tells of overrides that matched nothing."""
+    from explorer.session import record
+
+    session = open_session(argparse.Namespace(**{**vars(arguments), "model": path or arguments.model}))
+    recording = record(session, code=code)
+    warn_unmatched(recording.trace)
+    return recording
+
+
+def warn_unmatched(trace: Trace) -> None:
+    """A line on standard error for each override that no decision asked for, with the nearest ids."""
+    from compiler.decisions.overrides import nearest
+    from views.highlight import visible
+
+    if not trace.unmatched_overrides:
+        return
+    known = [decision.id for decision in trace.decisions]
+    for identity in trace.unmatched_overrides:
+        close = nearest(identity, known)
+        hint = f"; nearest: {', '.join(close)}" if close else ""
+        print(visible(f"xla-explore: override {identity} matched no decision{hint}"), file=sys.stderr)
+
+
+def unknown_name(kind: str, wanted: str, known: Iterable[str]) -> UserError:
+    """The error for a name that does not exist, with those most like it."""
+    from difflib import get_close_matches
+
+    from explorer.session import UserError
+    from views.highlight import visible
+
+    names = list(dict.fromkeys(known))
+    close = get_close_matches(wanted, names, n=3, cutoff=0.4)
+    close = close or [name for name in names if wanted and wanted in name][:3]
+    hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {len(names)}"
+    if not close and 0 < len(names) <= 30:
+        hint = f"; there are {', '.join(names)}"
+    return UserError(visible(f"there is no {kind} {wanted!r}{hint}"))
+
+
+def find_stage(trace: Trace, identity: str) -> StageRecord:
+    """A stage of a trace by id or number.
+
+    Raises:
+        UserError: with the nearest ids when there is none such.
+    """
+    try:
+        return trace.stage(identity)
+    except KeyError:
+        raise unknown_name("stage", identity, [stage.id for stage in trace.stages]) from None
 
 
 def registry_of(arguments: argparse.Namespace) -> Registry:
@@ -103,7 +178,11 @@ def output_path(text: str) -> Path:
     Raises:
         UserError: when it does not.
     """
+    from explorer.session import UserError
+
     path = Path(text)
+    if path.is_dir():
+        raise UserError(f"{text}: is a folder")
     if not path.parent.is_dir():
         raise UserError(f"{text}: the folder {path.parent} does not exist")
     return path
@@ -115,11 +194,14 @@ def entry_arguments(arguments: argparse.Namespace, session: Session) -> list[np.
     Raises:
         UserError: when a file does not fit the model.
     """
-    from compiler.random_inputs import random_arguments
-
+    from compiler.random_inputs import random_inputs
     from explorer.arrays import load_arrays
+    from explorer.session import UserError
 
     entry = session.parsed.module.entry_computation
     if arguments.inputs:
         return load_arrays(arguments.inputs, "arg", entry.parameter_types)
-    return random_arguments(entry.parameter_types, arguments.seed)
+    try:
+        return random_inputs(entry.parameter_types, arguments.seed)
+    except ValueError as error:
+        raise UserError(f"{session.path}: {error}") from None

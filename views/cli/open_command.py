@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from explorer.session import Session
-from explorer.trace import Trace
 from views.cli.arguments import add_compile, add_model, open_session
+
+if TYPE_CHECKING:
+    from explorer.session import Session
+    from explorer.trace import Trace
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
