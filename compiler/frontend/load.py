@@ -43,6 +43,21 @@ def detect(head: bytes) -> str:
     return MLIR if only_comments and text.strip() else UNKNOWN
 
 
+def is_dump(path: str) -> bool:
+    """True for a folder that holds XLA's own dumps (`module_0000.NAME.….txt`)."""
+    folder = Path(path)
+    return folder.is_dir() and next(folder.glob("module_*.*.txt"), None) is not None
+
+
+def format_of(path: str) -> str:
+    """The format of a file or folder: one of `MLIR`, `BYTECODE`, `HLO`, `TRACE`, `DUMP`, `UNKNOWN`.
+
+    Raises:
+        SourceError: when it cannot be read or is empty.
+    """
+    return DUMP if is_dump(path) else detect(read_head(path))
+
+
 def read_head(path: str) -> bytes:
     """The first bytes of a file.
 
@@ -52,7 +67,8 @@ def read_head(path: str) -> bytes:
     file = Path(path)
     try:
         if file.is_dir():
-            raise SourceError(path, 0, 0, "is a folder, not a model")
+            what = "a folder of XLA's dumps" if is_dump(path) else "a folder"
+            raise SourceError(path, 0, 0, f"is {what}, not a model")
         with file.open("rb") as stream:
             head = stream.read(_SAMPLE)
     except FileNotFoundError:

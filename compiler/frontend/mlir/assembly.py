@@ -134,6 +134,9 @@ def tuple_(r: Reader, op: Operation) -> None:
     kind = r.type()
     op.result_types = [kind]
     op.operand_types = list(getattr(kind, "elements", ()))
+    if len(op.operand_types) != len(op.operands):
+        count = len(op.operand_types)
+        r.fail(f"{op.name} has {len(op.operands)} operands, but its type has {count} elements", op.offset)
 
 
 def top_k(r: Reader, op: Operation) -> None:
@@ -155,6 +158,10 @@ def reduce_precision(r: Reader, op: Operation) -> None:
     form = str(op.attributes.pop("format", ""))
     if form:
         exponent, _, mantissa = form[1:].partition("m")
+        if form[:1] != "e" or not (
+            exponent.isdigit() and mantissa.isdigit() and len(exponent + mantissa) < 10
+        ):
+            r.fail(f"'{form[:40]}' is no format such as e5m10", op.offset)
         op.attributes.update(exponent_bits=int(exponent), mantissa_bits=int(mantissa))
 
 

@@ -37,6 +37,7 @@ class Body:
     def __init__(self, name: str, outer: Body | None) -> None:
         self.name = name
         self.outer = outer
+        self.terminator: Operation | None = None
         self.instructions: dict[str, Instruction] = {}
         self.names: dict[str, str | tuple[str, int]] = {}
 
@@ -99,6 +100,8 @@ class BodyImporter(ABC):
         found = body.names.get(name)
         if found is None and "#" not in name:
             found = body.names.get(f"{name}#0") if name + "#1" not in body.names else None
+        elif found is None and name.endswith("#0"):
+            found = body.names.get(name[:-2]) if name[:-1] + "1" not in body.names else None
         if found is None:
             found = self._captured_constant(body, op, name)
         if isinstance(found, str):
@@ -153,6 +156,7 @@ class BodyImporter(ABC):
         """Adds a block's operations and gives the values that it returns."""
         for op in block.operations:
             if op.name in _RETURNS:
+                body.terminator = op
                 return [self._operand(body, op, index) for index in range(len(op.operands))]
             self._operation(body, op)
         return []

@@ -6,7 +6,7 @@ given a tuple of its captures. Constants are repeated inside instead of being ca
 
 from __future__ import annotations
 
-from compiler.frontend.mlir.bodies import Body, BodyImporter, result_type
+from compiler.frontend.mlir.bodies import Body, BodyImporter, compatible, result_type
 from compiler.frontend.mlir.regions import free_values
 from compiler.frontend.mlir.tree import Block, Operation
 from compiler.ir.program import make_computation
@@ -44,6 +44,7 @@ class ControlFlowImporter(BodyImporter):
         state = [self._operand(body, op, index) for index in range(len(op.operands))]
         state += [self._value(body, op, name) for name in captures]
         types = [body.instructions[value].type for value in state]
+        self._check_arguments(op, types)
         single = len(state) == 1
         kind: Type = types[0] if single else TupleType(tuple(types))
         operand = state[0] if single else self._add(body, op, "tuple", kind, state)
@@ -70,6 +71,13 @@ class ControlFlowImporter(BodyImporter):
         made = self._add(body, op, "while", kind, (operand,), attributes, tuple(called))
         for index, result in enumerate(op.results):
             body.names[result] = made if single else (made, index)
+
+    def _check_arguments(self, op: Operation, types: list[Type]) -> None:
+        """The regions' own idea of the state must agree with what they are given."""
+        for block in op.regions:
+            for (name, declared, _), actual in zip(block.arguments, types, strict=False):
+                if not compatible(declared, actual):
+                    self.fail(op, f"the loop's {name} is {declared}, but it is given {actual}")
 
     def _enter(self, inner: Body, op: Operation, kind: Type, names: list[str], single: bool) -> None:
         """The one parameter of a loop's or branch's computation, its elements under the names of the text."""

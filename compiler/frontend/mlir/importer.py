@@ -81,12 +81,13 @@ class _Importer(ControlFlowImporter):
         self._finish(body, results, op)
 
     def _check_results(self, op: Operation, body: Body, results: list[str]) -> None:
+        place = body.terminator or op
         got = [body.instructions[r].type for r in results]
         if len(got) != len(op.result_types):
-            self.fail(op, f"the function returns {len(got)} values, but declares {len(op.result_types)}")
+            self.fail(place, f"the function returns {len(got)} values, but declares {len(op.result_types)}")
         for index, (made, declared) in enumerate(zip(got, op.result_types, strict=True)):
             if not compatible(made, declared):
-                self.fail(op, f"result #{index} is {made}, but {declared} is declared")
+                self.fail(place, f"result #{index} is {made}, but {declared} is declared")
 
 
 def _attribute_list(raw: Any, count: int) -> tuple[Attributes, ...]:

@@ -211,24 +211,17 @@ def _convolution_defaults(found: Found) -> None:
 
 
 def _fill(found: Found, name: str, default: tuple[Any, ...]) -> None:
-    """A default for a missing array; a one-element splat is spread."""
-    value = found.get(name)
-    if value is None:
-        found[name] = default
-    elif len(value) == 1 and len(default) != 1 and len(default) > 0:
-        found[name] = tuple(value) * len(default)
+    """A default for a missing array."""
+    found.setdefault(name, default)
 
 
 def _pairs(value: Any, count: int) -> tuple[tuple[int, int], ...]:
     """Low and high padding of each dimension."""
     if value is None:
         return ((0, 0),) * count
-    flat = [number for item in value for number in (item if isinstance(item, tuple) else (item,))]
-    if len(flat) == 1:
-        flat = flat * (2 * count)
-    if len(flat) % 2:
-        raise ValueError("padding must give two numbers a dimension")
-    return tuple((flat[index], flat[index + 1]) for index in range(0, len(flat), 2))
+    if not all(isinstance(row, tuple) and len(row) == 2 for row in value):
+        raise ValueError("attribute padding must give two numbers a dimension")
+    return tuple(value)
 
 
 def _reduce_window(found: Found, operands: list[Type]) -> None:
@@ -240,7 +233,6 @@ def _reduce_window(found: Found, operands: list[Type]) -> None:
 
 def _select_and_scatter(found: Found, operands: list[Type]) -> None:
     rank = _rank(operands)
-    _fill(found, "window_dimensions", (1,) * rank)
     _fill(found, "window_strides", (1,) * rank)
     found["padding"] = _pairs(found.get("padding"), rank)
 
@@ -262,8 +254,9 @@ def _default(name: str, value: Any) -> Callable[[Found, list[Type]], None]:
 
 def _sort(found: Found, operands: list[Type]) -> None:
     found.setdefault("dimension", -1)
-    if found["dimension"] < 0:
-        found["dimension"] += _rank(operands)
+    rank = _rank(operands)
+    if -rank <= found["dimension"] < 0:
+        found["dimension"] += rank
     found.setdefault("is_stable", False)
 
 

@@ -53,6 +53,8 @@ def default_pretty(r: Reader, op: Operation) -> None:
         elif r.tokens[r.at + 1] == "=":
             name = KEYS.get(op.name, {}).get(token, token)
             r.at += 2
+            if key_takes_list(name) and r.tokens[r.at][:1] not in "[#":
+                r.fail(f"expected '[' after {token} =")
             op.attributes[name] = _key_value(r)
         else:
             r.fail(f"unexpected '{token[:40]}' in {op.name}")
@@ -63,6 +65,13 @@ def default_pretty(r: Reader, op: Operation) -> None:
         op.operand_types = op.operand_types or [UNKNOWN] * len(op.operands)
         return
     signature(r, op)
+
+
+def key_takes_list(name: str) -> bool:
+    """True for keys of pretty forms whose value is a list."""
+    return name == "precision_config" or name.endswith(
+        ("_dims", "dimensions", "_sizes", "permutation", "_length")
+    )
 
 
 def _key_value(r: Reader) -> Any:
@@ -97,6 +106,8 @@ def signature(r: Reader, op: Operation) -> None:
         if r.accept("->"):
             op.result_types = r.types_or_one()
         else:
+            if op.name == "stablehlo.select" and len(types) != 2:
+                r.fail(f"{op.name} takes a function type or the types of predicate and result", op.offset)
             _spread(op)
     if len(op.operand_types) != len(op.operands):
         r.fail(

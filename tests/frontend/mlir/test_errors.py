@@ -158,3 +158,53 @@ def test_no_text_raises_anything_but_a_source_error(text: str) -> None:
     except SourceError as error:
         assert str(error).startswith("mutated.mlir:")
         assert error.line >= 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "%0 = stablehlo.select %a, %a, %a : tensor<2xi1>, tensor<2xf32>, tensor<2xf32>",
+            "stablehlo.select takes a function type or the types of predicate and result",
+        ),
+        (
+            "%0 = stablehlo.dot %a, %a, precision = {} : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>",
+            "expected '[' after precision =",
+        ),
+        (
+            "%0 = stablehlo.tuple %a, %a : tuple<tensor<2xf32>>",
+            "stablehlo.tuple has 2 operands, but its type has 1 elements",
+        ),
+        (
+            "%0 = stablehlo.reduce_precision %a, format = e2147483648m1 : tensor<2xf32>",
+            "'e2147483648m1' is no format such as e5m10",
+        ),
+        ("return %i : tensor<i32>", "result #0 is tensor<i32>, but tensor<2xf32> is declared"),
+        ("return", "the function returns 0 values, but declares 1"),
+    ],
+)
+def test_mistakes_that_pretty_forms_show(line: str, message: str) -> None:
+    error = failure(in_main(line))
+    assert (error.line, error.message) == (2, message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("tensor<?x?xf32, #stablehlo.bounds<3>>", "1 bounds are given for a tensor of rank 2"),
+        ("tensor<3xf32, #stablehlo.bounds<3>>", "dimension 0 has a bound, though its size 3 is known"),
+        ("tensor<2x!quant.uniform<i9:f32, 1.0>>", "unknown quantized type '!quant.uniform<i9:f32, 1.0>'"),
+        ("memref<2xf32, 1>", "memref<2xf32, 1> has a layout, which is not supported"),
+        ("!foo.bar", "expected a type, found '!foo.bar'"),
+    ],
+)
+def test_mistakes_in_types(kind: str, message: str) -> None:
+    assert failure(f"func.func @main(%a: {kind}) {{ return }}").message == message
+
+
+def test_padding_must_be_pairs() -> None:
+    text = programs.REDUCTIONS.replace(
+        "window_strides = array<i64: 2, 2>",
+        "padding = dense<0> : tensor<2x3xi64>, window_strides = array<i64: 2, 2>",
+    )
+    assert "attribute padding must give two numbers a dimension" in failure(text).message
