@@ -1,113 +1,106 @@
-"""Conditionals whose branch is known, and tiny ones that are better computed both ways.
-
-After constant folding, ahead of fusion: a branch that is known becomes part of the program around it, and a scalar choice
-between pure scalar computations becomes a `select`, which loops can take in.
-"""
+"""Branches whose choice is known are inlined; branches that cost next to nothing become selections."""
 
 from __future__ import annotations
 
-from compiler.analysis.values import CONTROL, leaves
+from compiler.analysis.call_graph import is_pure, reachable
 from compiler.ir.editor import Edit, Editor
 from compiler.ir.program import Attributes, Computation, Instruction
 from compiler.ir.rewrite import Rule
 from compiler.ir.types import TensorType, TupleType
+from compiler.ops import OPERATIONS
+from compiler.ops.record import Trait
 from compiler.passes.base import Option, PassContext
 from compiler.passes.inlining import clone_into
 
-KNOWN = Rule(
-    "known-branch", "if(true, f, g) = f; case(i, f...) = f[i], the last one for an index out of range"
-)
-SELECT = Rule("branch-to-select", "if(p, f(x), g(y)) = select(p, f(x), g(y)) when both are pure")
-
-MAX_INSTRUCTIONS = 6
-"""Of a branch that is computed although it may not be taken."""
+KNOWN = Rule("known-branch", "if(true, f, g) = f, and likewise for a known index")
+SELECT = Rule("branch-to-select", "if(p, f(x), g(y)) = select(p, f(x), g(y)), for f and g without effects")
 
 
 class ConditionalSimplifier:
-    """See the module's docstring."""
+    """Removes `if` and `case` where it can tell or where both ways are cheap."""
 
     name = "conditional-simplifier"
-    options: tuple[Option, ...] = ()
+    options = (
+        Option("select-instructions", 8, "a branch of more instructions stays a branch"),
+        Option("select-bytes", 1024, "a branch that computes a larger value stays a branch"),
+    )
 
     def run(self, editor: Editor, context: PassContext) -> None:
-        """Looks at every conditional."""
-        for computation in editor.computations():
-            for name in editor.working(computation).names():
-                state = editor.working(computation).instructions
-                if name in state and state[name].opcode in ("if", "case"):
-                    _simplify(editor, computation, state[name])
+        """Simplifies in every computation, callers first, so that an inlined branch is looked at too."""
+        count = int(context.options.get("select-instructions", self.options[0].default))
+        size = int(context.options.get("select-bytes", self.options[1].default))
+        for computation in reversed(list(reachable(editor))):
+            refused: set[str] = set()
+            while (i := _next(editor, computation, count, size, refused)) is not None:
+                if not _simplify(editor, computation, i):
+                    refused.add(i.name)
 
 
-def _simplify(editor: Editor, computation: str, conditional: Instruction) -> None:
-    chooser = editor.get(computation, conditional.operands[0])
-    if chooser.opcode == "constant":
-        branch = _branch(conditional, int(chooser.literal.array.reshape(-1)[0]))
-    elif len(conditional.called) == 1:
-        branch = 0
-    else:
-        branch = None
-    if branch is not None:
-        with editor.rewrite(KNOWN, computation, conditional.name) as edit:
-            edit.replace(conditional.name, _inline(editor, edit, conditional, branch))
-    elif conditional.opcode == "if" and _both_are_tiny(editor, conditional):
-        with editor.rewrite(SELECT, computation, conditional.name) as edit:
-            values = [_inline(editor, edit, conditional, index) for index in range(2)]
-            edit.replace(conditional.name, _select(editor, edit, conditional, values))
+def _next(editor: Editor, computation: str, count: int, size: int, refused: set[str]) -> Instruction | None:
+    for i in editor.computation(computation):
+        if i.opcode not in ("if", "case") or i.name in refused:
+            continue
+        if _known(editor, computation, i) is not None:
+            return i
+        if i.opcode == "if" and all(_is_cheap(editor, editor.computation(b), count, size) for b in i.called):
+            return i
+    return None
 
 
-def _branch(conditional: Instruction, value: int) -> int:
-    if conditional.opcode == "if":
+def _known(editor: Editor, computation: str, i: Instruction) -> int | None:
+    """Which branch is taken, if that is known."""
+    choice = editor.get(computation, i.operands[0])
+    if len(i.called) == 1:
+        return 0
+    if choice.opcode != "constant":
+        return None
+    value = int(choice.literal.splat_value)  # type: ignore[call-overload]
+    if i.opcode == "if":
         return 0 if value else 1
-    last = len(conditional.called) - 1
-    return value if 0 <= value <= last else last
+    return value if 0 <= value < len(i.called) else len(i.called) - 1
 
 
-def _inline(editor: Editor, edit: Edit, conditional: Instruction, branch: int) -> str:
-    body = editor.computation(conditional.called[branch])
-    return clone_into(edit, body, [conditional.operands[1 + branch]], conditional.location)
-
-
-def _both_are_tiny(editor: Editor, conditional: Instruction) -> bool:
-    if any(leaf.size != 1 for _, leaf in leaves(conditional.type)) or editor.effectful(conditional):
+def _is_cheap(editor: Editor, body: Computation, count: int, size: int) -> bool:
+    kinds = body.result_type.elements if isinstance(body.result_type, TupleType) else (body.result_type,)
+    if not all(isinstance(kind, TensorType) for kind in kinds):
         return False
-    flat = isinstance(conditional.type, TensorType) or all(
-        isinstance(kind, TensorType)
-        for kind in conditional.type.elements  # type: ignore[union-attr]
-    )
-    return flat and all(_is_tiny(editor.computation(name)) for name in conditional.called)
-
-
-def _is_tiny(body: Computation) -> bool:
-    free = ("parameter", "constant", "tuple", "get_tuple_element")
-    work = [instruction for instruction in body if instruction.opcode not in free]
-    if len(work) > MAX_INSTRUCTIONS:
+    own = [i for i in body if i.opcode not in ("parameter", "constant", "get_tuple_element", "tuple")]
+    if len(own) > count:
         return False
-    return all(
-        isinstance(i.type, TensorType) and i.type.size == 1 and i.opcode not in CONTROL and not i.called
-        for i in work
-    )
+    for i in own:
+        traits = OPERATIONS[i.opcode].traits
+        if not traits & {Trait.ELEMENTWISE, Trait.DATA_MOVEMENT} or i.called or i.type.bytes > size:
+            return False
+        if not is_pure(editor, i):
+            return False
+    return sum(kind.bytes for kind in kinds) <= size
 
 
-def _select(editor: Editor, edit: Edit, conditional: Instruction, values: list[str]) -> str:
-    chooser = conditional.operands[0]
-    if isinstance(conditional.type, TensorType):
-        return _one(editor, edit, chooser, values)
-    assert isinstance(conditional.type, TupleType)
-    parts = []
-    for index, kind in enumerate(conditional.type.elements):
-        sides = [_part(editor, edit, value, index) for value in values]
-        assert isinstance(kind, TensorType)
-        parts.append(_one(editor, edit, chooser, sides))
-    return edit.add("tuple", parts, type=conditional.type)
+def _simplify(editor: Editor, computation: str, i: Instruction) -> bool:
+    taken = _known(editor, computation, i)
+    with editor.rewrite(KNOWN if taken is not None else SELECT, computation, i.name) as edit:
+        if taken is not None:
+            body = editor.computation(i.called[taken])
+            edit.replace(i.name, clone_into(edit, body, [i.operands[taken + 1]], i.location))
+        else:
+            ways = [
+                clone_into(edit, editor.computation(called), [operand], i.location)
+                for called, operand in zip(i.called, i.operands[1:], strict=True)
+            ]
+            edit.replace(i.name, _selected(editor, edit, i, ways))
+    return edit.committed
 
 
-def _part(editor: Editor, edit: Edit, value: str, index: int) -> str:
-    instruction = editor.get(edit.computation, value)
-    if instruction.opcode == "tuple":
-        return instruction.operands[index]
-    return edit.add("get_tuple_element", [value], attributes=Attributes(index=index))
+def _selected(editor: Editor, edit: Edit, i: Instruction, ways: list[str]) -> str:
+    predicate = i.operands[0]
+    if not isinstance(i.type, TupleType):
+        return edit.add("select", (predicate, *ways))
+    parts: list[str] = []
+    for index in range(len(i.type.elements)):
+        picked = [edit.add("get_tuple_element", (way,), attributes=_index(index)) for way in ways]
+        parts.append(edit.add("select", (predicate, *picked)))
+    return edit.add("tuple", parts)
 
 
-def _one(editor: Editor, edit: Edit, chooser: str, sides: list[str]) -> str:
-    kind = editor.get(edit.computation, sides[0]).type
-    return edit.add("select", [chooser, *sides], type=kind)
+def _index(index: int) -> Attributes:
+    return Attributes(index=index)

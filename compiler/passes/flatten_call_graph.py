@@ -1,67 +1,59 @@
-"""Gives each loop and each branch computations of its own.
+"""Gives every loop, branch and call computations of its own.
 
-Runs right after inlining, which copies loops but not their bodies, and once more ahead of scheduling: from there on a
-computation that runs as it stands has one place in the order of execution and one set of buffers.
+Passes that change a body for one caller (loop passes, copy insertion, buffer assignment) rely on it. Computations that
+are applied to elements (of reductions, sorts, …) may stay shared: nothing is ever changed in them for one user.
 """
 
 from __future__ import annotations
 
-from compiler.analysis.values import CONTROL
-from compiler.ir.editor import Edit, Editor
-from compiler.ir.program import Instruction
+from compiler.analysis.call_graph import reachable
+from compiler.ir.editor import Editor
 from compiler.ir.rewrite import Rule
 from compiler.passes.base import Option, PassContext
+from compiler.passes.cloning import clone_computation
 
-COPY = Rule("copy-called-computation", "a copy of a computation computes the same")
+CALLERS = frozenset({"while", "if", "case", "call"})
+CLONE = Rule("own-computation", "a copy of a computation computes the same")
 
 
 class FlattenCallGraph:
-    """See the module's docstring."""
+    """Clones computations of control flow until each has one caller."""
 
     name = "flatten-call-graph"
     options: tuple[Option, ...] = ()
 
     def run(self, editor: Editor, context: PassContext) -> None:
-        """Copies every computation that a second `while`, `case`, `if` or `call` would share."""
-        taken: set[str] = set()
-        stack = [editor.entry]
-        while stack:
-            computation = stack.pop()
-            for name in editor.working(computation).names():
-                instruction = editor.get(computation, name)
-                if instruction.opcode not in CONTROL:
-                    continue
-                if taken & set(instruction.called) or len(set(instruction.called)) < len(instruction.called):
-                    _own(editor, computation, instruction, taken)
-                called = editor.get(computation, name).called
-                taken.update(called)
-                stack.extend(called)
+        """Works from the entry down: copies of a caller need copies of what it calls."""
+        order = list(reversed(list(reachable(editor))))
+        sites: dict[str, list[tuple[str, str]]] = {}
+        applied: set[str] = set()
+        for computation in order:
+            _note_sites(editor, computation, sites, applied)
+        for callee in order:
+            own = sites.get(callee, [])
+            for computation, instruction in own[0 if callee in applied else 1 :]:
+                copy = _give_copy(editor, computation, instruction, callee)
+                if copy:
+                    _note_sites(editor, copy, sites, applied)
 
 
-def _own(editor: Editor, computation: str, instruction: Instruction, taken: set[str]) -> None:
-    with editor.rewrite(COPY, computation, instruction.name) as edit:
-        mine: list[str] = []
-        for callee in instruction.called:
-            fresh = callee in taken or callee in mine
-            mine.append(copy_computation(editor, edit, callee) if fresh else callee)
-        edit.update(instruction.with_called(tuple(mine)))
+def _note_sites(
+    editor: Editor, computation: str, sites: dict[str, list[tuple[str, str]]], applied: set[str]
+) -> None:
+    """Enters what a computation calls: (computation, instruction) of each mention, and what it merely applies."""
+    for i in editor.working(computation).instructions.values():
+        for callee in i.called:
+            if i.opcode in CALLERS:
+                sites.setdefault(callee, []).append((computation, i.name))
+            else:
+                applied.add(callee)
 
 
-def copy_computation(editor: Editor, edit: Edit, name: str) -> str:
-    """Adds a copy of a computation, and of all that runs inside it as it stands; gives its name."""
-    body = editor.computation(name)
-    renamed: dict[str, str] = {}
-    copies: list[Instruction] = []
-    for old in body:
-        stem = old.name.split(".")[0] if old.opcode == "parameter" else old.opcode.replace(".", "_")
-        renamed[old.name] = edit.fresh_name(stem, old.name)
-        called = old.called
-        if old.opcode in CONTROL:
-            called = tuple(copy_computation(editor, edit, callee) for callee in called)
-        operands = tuple(renamed[operand] for operand in old.operands)
-        copies.append(
-            Instruction(
-                renamed[old.name], old.opcode, old.type, operands, old.attributes, called, old.location
-            )
-        )
-    return edit.add_computation(name, copies, renamed[body.root])
+def _give_copy(editor: Editor, computation: str, instruction: str, callee: str) -> str:
+    """Lets one instruction call a copy; gives the copy's name, empty when refused."""
+    with editor.rewrite(CLONE, computation, instruction) as edit:
+        i = editor.get(computation, instruction)
+        copy = clone_computation(edit, editor.computation(callee))
+        place = max(index for index, name in enumerate(i.called) if name == callee)
+        edit.update(i.with_called(tuple(copy if k == place else name for k, name in enumerate(i.called))))
+    return copy if edit.committed else ""

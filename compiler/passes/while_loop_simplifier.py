@@ -1,159 +1,145 @@
-"""Loops whose number of turns is known: none, one, or a number worth writing down.
-
-A loop that counts (its state holds a number that starts at a constant, grows by a constant and is compared with a constant)
-runs a known number of times. Without a turn it is its initial state, with one it is its body; otherwise the number is noted
-in the attribute `known_trip_count`, which costs and schedules are made from.
-"""
+"""Makes loops carry less, and removes loops that run once or not at all."""
 
 from __future__ import annotations
 
+from compiler.analysis.call_graph import reachable
+from compiler.analysis.loops import Loop, loop_at, trip_count
 from compiler.ir.editor import Editor
-from compiler.ir.program import Computation, Instruction
+from compiler.ir.program import Instruction
 from compiler.ir.rewrite import Rule
-from compiler.ir.types import ElementType, TensorType
 from compiler.passes.base import Option, PassContext
+from compiler.passes.dce import remove_unused
 from compiler.passes.inlining import clone_into
+from compiler.passes.loop_state import Callers, change_state
 
-NO_TURN = Rule("while-no-turn", "while(false, x) = x")
-ONE_TURN = Rule("while-one-turn", "a loop of one turn is its body")
-COUNTED = Rule("while-trip-count", "a loop that counts from a by s until b turns ceil((b - a) / s) times")
+NEVER = Rule("loop-never-runs", "a loop whose body never runs = its initial state")
+ONCE = Rule("loop-runs-once", "a loop whose body runs once = its body")
+SINK = Rule("constant-in-loop", "a constant that a loop carries unchanged is that constant inside")
+INVARIANT = Rule("loop-invariant-result", "what a loop carries unchanged comes out as it went in")
+DROP = Rule("dead-loop-element", "what a loop carries and nobody reads need not be carried")
 
 
 class WhileLoopSimplifier:
-    """See the module's docstring."""
+    """Trip counts 0 and 1, constants carried along, unchanged results, dead elements."""
 
     name = "while-loop-simplifier"
     options: tuple[Option, ...] = ()
 
     def run(self, editor: Editor, context: PassContext) -> None:
-        """Looks at every loop."""
-        for computation in editor.computations():
-            for name in editor.working(computation).names():
-                state = editor.working(computation).instructions
-                if name in state and state[name].opcode == "while":
-                    _simplify(editor, computation, state[name])
+        """Simplifies every loop, inner ones first."""
+        callers = Callers(editor)
+        for computation in reachable(editor):
+            for i in [i for i in editor.computation(computation) if i.opcode == "while"]:
+                _simplify(editor, callers, computation, i.name)
 
 
-def _simplify(editor: Editor, computation: str, loop: Instruction) -> None:
-    count = trip_count(editor, computation, loop)
-    if count is None:
+def _simplify(editor: Editor, callers: Callers, computation: str, name: str) -> None:
+    loop = loop_at(editor, computation, name)
+    if loop is None:
         return
-    body = editor.computation(loop.called[1])
-    if count == 0 and not editor.effectful(loop):
-        with editor.rewrite(NO_TURN, computation, loop.name) as edit:
-            edit.replace(loop.name, loop.operands[0])
-    elif count == 1 and not editor.effectful(loop):
-        with editor.rewrite(ONE_TURN, computation, loop.name) as edit:
-            edit.replace(loop.name, clone_into(edit, body, loop.operands, loop.location))
-    elif loop.attributes.get("known_trip_count") != count:
-        with editor.rewrite(COUNTED, computation, loop.name) as edit:
-            edit.update(loop.with_attributes(loop.attributes.having(known_trip_count=count)))
-            edit.note = f"{count} turns"
+    if callers.is_exclusive(loop):
+        remove_unused(editor, loop.condition.name)
+        remove_unused(editor, loop.body.name)
+        _sink_constants(editor, loop)
+    _forward_invariants(editor, loop)
+    loop = loop_at(editor, computation, name)
+    if loop is None or _remove(editor, loop) or not callers.is_exclusive(loop):
+        return
+    dead = _dead_elements(editor, loop)
+    if dead and len(dead) < loop.width:
+        with editor.rewrite(DROP, computation, name) as edit:
+            edit.note = f"{len(dead)} of {loop.width}"
+            change_state(editor, edit, loop, dead)
 
 
-def trip_count(editor: Editor, computation: str, loop: Instruction) -> int | None:
-    """How often a loop runs its body; None when that is not known."""
-    condition, body = (editor.computation(name) for name in loop.called)
-    test = condition.root_instruction
-    if test.opcode != "compare":
-        return None
-    for counter, limit, mirrored in ((0, 1, False), (1, 0, True)):
-        index = _state_index(condition, test.operands[counter])
-        bound = _constant(condition, test.operands[limit])
-        if index is None or bound is None:
+def _remove(editor: Editor, loop: Loop) -> bool:
+    trips = trip_count(editor, loop)
+    if trips not in (0, 1) or any(editor.effectful(i) for i in loop.condition):
+        return False
+    i = loop.instruction
+    with editor.rewrite(NEVER if trips == 0 else ONCE, loop.computation, i.name) as edit:
+        result = i.operands[0]
+        if trips == 1:
+            result = clone_into(edit, editor.computation(loop.body.name), i.operands, i.location)
+        edit.replace(i.name, result)
+    return edit.committed
+
+
+def _sink_constants(editor: Editor, loop: Loop) -> None:
+    """Reads constants that the loop only carries where they are needed, so that folding sees them."""
+    for index in sorted(loop.invariant):
+        init = editor.get(loop.computation, loop.inits[index])
+        if init.opcode != "constant":
             continue
-        start = _initial(editor, computation, loop.operands[0], index)
-        step = _step(body, index)
-        if start is None or step is None:
-            return None
-        kind = condition[test.operands[counter]].tensor.element
-        assert isinstance(kind, ElementType)
-        direction = test.attributes["comparison_direction"]
-        return _count(start, step, bound, _MIRROR[direction] if mirrored else direction, kind)
-    return None
+        for body in (loop.condition, loop.body):
+            keeper = loop.body.root if body is loop.body else ""
+            for i in body:
+                if loop.element_of(body, i.name) == index:
+                    _read_copy(editor, body.name, i.name, init, keeper)
 
 
-_MIRROR = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+def _read_copy(editor: Editor, computation: str, element: str, constant: Instruction, keeper: str) -> None:
+    """Lets the readers of a carried element read a constant instead; `keeper`, which hands it on, stays."""
+    state = editor.working(computation)
+    users = [user for user in editor.users(computation, element) if user != keeper]
+    if not users and (state.root != element or keeper):
+        return
+    with editor.rewrite(SINK, computation, element) as edit:
+        copy = edit.add("constant", type=constant.type, attributes=constant.attributes)
+        if not keeper:
+            edit.replace(element, copy)
+            return
+        for user in users:
+            reader = state.instructions[user]
+            operands = tuple(copy if name == element else name for name in reader.operands)
+            edit.update(reader.with_operands(operands))
 
 
-def _state_index(owner: Computation, name: str) -> int | None:
-    """Which element of the state a value is; -1 for the whole state."""
-    instruction = owner[name]
-    if not isinstance(instruction.type, TensorType) or not instruction.type.element.is_integer:
-        return None
-    if instruction.opcode == "parameter":
-        return -1
-    if instruction.opcode == "get_tuple_element" and instruction.operands[0] == owner.parameters[0]:
-        return int(instruction.attributes["index"])
-    return None
+def _forward_invariants(editor: Editor, loop: Loop) -> None:
+    """What comes out of the loop unchanged is read from before it."""
+    invariant = loop.invariant
+    for name in editor.users(loop.computation, loop.instruction.name):
+        reader = editor.get(loop.computation, name)
+        if reader.opcode == "get_tuple_element" and reader.attributes["index"] in invariant:
+            with editor.rewrite(INVARIANT, loop.computation, name) as edit:
+                edit.replace(name, loop.inits[reader.attributes["index"]])
 
 
-def _constant(owner: Computation, name: str) -> int | None:
-    instruction = owner[name]
-    if (
-        instruction.opcode != "constant"
-        or instruction.tensor.size != 1
-        or not instruction.tensor.element.is_integer
-    ):
-        return None
-    return int(instruction.literal.array.reshape(-1)[0])
+def _dead_elements(editor: Editor, loop: Loop) -> frozenset[int]:
+    """Elements that nothing outside reads, and inside nothing but what makes dead elements' next values."""
+    users = [editor.get(loop.computation, n) for n in editor.users(loop.computation, loop.instruction.name)]
+    if editor.working(loop.computation).root == loop.instruction.name:
+        return frozenset()
+    inner = [editor.get(loop.body.name, n) for n in editor.users(loop.body.name, loop.body.parameters[0])]
+    if any(reader.opcode != "get_tuple_element" for reader in (*users, *inner)):
+        return frozenset()
+    live = {reader.attributes["index"] for reader in users}
+    for i in loop.condition:
+        if i.opcode != "get_tuple_element" and loop.condition.parameters[0] in i.operands:
+            return frozenset()
+        if (index := loop.element_of(loop.condition, i.name)) is not None:
+            live.add(index)
+    return frozenset(range(loop.width)) - _spread(editor, loop, live)
 
 
-def _initial(editor: Editor, computation: str, state: str, index: int) -> int | None:
-    owner = editor.computation(computation)
-    if index >= 0:
-        made = owner[state]
-        if made.opcode != "tuple":
-            return None
-        state = made.operands[index]
-    return _constant(owner, state)
-
-
-def _step(body: Computation, index: int) -> int | None:
-    """By how much a turn changes the element; 0 is given as None (it never ends or never starts by itself)."""
-    root = body.root_instruction
-    if index >= 0:
-        if root.opcode != "tuple":
-            return None
-        root = body[root.operands[index]]
-    if root.opcode not in ("add", "subtract"):
-        return None
-    for value, amount in ((0, 1), (1, 0)):
-        if _state_index(body, root.operands[value]) == index:
-            step = _constant(body, root.operands[amount])
-            if step is None or (root.opcode == "subtract" and value == 1):
-                return None
-            return -step if root.opcode == "subtract" else step
-    return None
-
-
-def _holds(left: int, direction: str, right: int) -> bool:
-    return {
-        "LT": left < right,
-        "LE": left <= right,
-        "GT": left > right,
-        "GE": left >= right,
-        "EQ": left == right,
-        "NE": left != right,
-    }[direction]
-
-
-def _count(start: int, step: int, bound: int, direction: str, kind: ElementType) -> int | None:
-    if not _holds(start, direction, bound):
-        return 0
-    low, high = (
-        (0, (1 << kind.bits) - 1)
-        if kind.kind == "uint"
-        else (-(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1)
-    )
-    if step > 0 and direction in ("LT", "LE"):
-        end = bound if direction == "LT" else bound + 1
-        turns = -(-(end - start) // step)
-        return turns if start + turns * step <= high else None
-    if step < 0 and direction in ("GT", "GE"):
-        end = bound if direction == "GT" else bound - 1
-        turns = -(-(start - end) // -step)
-        return turns if start + turns * step >= low else None
-    if direction == "NE" and step and (bound - start) % step == 0 and (bound - start) // step > 0:
-        return (bound - start) // step
-    return None
+def _spread(editor: Editor, loop: Loop, live: set[int]) -> set[int]:
+    """All elements that live ones and effects of the body depend on."""
+    body = loop.body
+    stack = [loop.results[index] for index in live]
+    stack += [i.name for i in body if editor.effectful(i)]
+    seen: set[str] = set()
+    found = set(live)
+    while stack:
+        name = stack.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        index = loop.element_of(body, name)
+        if index is None:
+            if name == body.parameters[0]:
+                return set(range(loop.width))
+            stack.extend(body[name].operands)
+        elif index not in found:
+            found.add(index)
+            stack.append(loop.results[index])
+    return found
