@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 VERSION = "0.1.0"
@@ -75,8 +75,7 @@ class _Parser(argparse.ArgumentParser):
     """Usage errors in one line, exit status 2."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        print(f"xla-explore: {message}; try {self.prog} --help", file=sys.stderr)
-        raise SystemExit(2)
+        raise SystemExit(_complain(f"{message}; try {self.prog} --help"))
 
 
 def _dispatch(name: str, words: list[str]) -> int:
@@ -90,10 +89,9 @@ def _dispatch(name: str, words: list[str]) -> int:
     return _guarded(command.run, arguments)
 
 
-def _guarded(run: object, arguments: argparse.Namespace) -> int:
+def _guarded(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     from explorer.session import user_errors
 
-    assert callable(run)
     try:
         status = int(run(arguments))
         sys.stdout.flush()
@@ -107,6 +105,8 @@ def _guarded(run: object, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except OSError as error:
+        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except RecursionError:
         return _complain("the program is nested too deeply")
     except MemoryError:
@@ -118,7 +118,10 @@ def _has_position(error: BaseException) -> bool:
 
 
 def _complain(message: str, prefix: bool = True) -> int:
-    print(f"xla-explore: {message}" if prefix else message, file=sys.stderr)
+    from views.highlight import visible
+
+    text = f"xla-explore: {message}" if prefix else message
+    print("\n".join(map(visible, text.splitlines())), file=sys.stderr)
     return 2
 
 
