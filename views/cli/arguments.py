@@ -90,10 +90,17 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
 
 
 def open_session(arguments: argparse.Namespace) -> Session:
-    """Reads the model and takes the compile's options."""
+    """Reads the model and takes the compile's options. A saved trace stands for the model that was read for it."""
     from compiler.frontend.load import load
     from explorer.session import Session
 
+    if is_trace(arguments.model):
+        from compiler.frontend.parsed import Parsed
+        from explorer.trace_decode import load_trace
+
+        trace = load_trace(arguments.model)
+        parsed = Parsed(trace.input, trace.positions, trace.model)
+        return Session(trace.model, parsed, compile_options(arguments))
     return Session(arguments.model, load(arguments.model), compile_options(arguments))
 
 
