@@ -136,7 +136,7 @@ class Expansion:
     def index_value(self, index: Index) -> Node:
         """An index as a number, in 32 bits where they are enough (twice as many fit a vector)."""
         low, high = index.range()
-        kind = I32 if -(1 << 31) <= low and high < 1 << 31 else I64
+        kind = I32 if low >= -(1 << 31) and high < 1 << 31 else I64
         return self._once(("index", index), lambda: IndexValue(kind, index.axes(), "index", index))
 
     def choose(self, pieces: Sequence[tuple[tuple[Within, ...], Node]]) -> Node:

@@ -6,9 +6,18 @@ from collections.abc import Mapping
 
 from compiler.backends.cpu.emit.contraction_kernel import dot_use
 from compiler.backends.cpu.emit.convolution_kernel import convolution_use
+from compiler.backends.cpu.emit.scatter_kernel import scatter_use
+from compiler.backends.cpu.emit.select_scatter_kernel import select_and_scatter_use
+from compiler.backends.cpu.emit.sort_kernel import sort_use
+from compiler.backends.cpu.emit.window_kernel import window_use
 from compiler.backends.cpu.lowering import Emitter
 
 EMITTERS: Mapping[str, Emitter] = {
-    "dot_general": dot_use,
     "convolution": convolution_use,
+    "dot": dot_use,
+    "dot_general": dot_use,
+    "reduce_window": window_use,
+    "scatter": scatter_use,
+    "select_and_scatter": select_and_scatter_use,
+    "sort": sort_use,
 }

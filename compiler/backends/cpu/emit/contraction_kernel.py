@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from compiler.backends.cpu.contraction import GemmSpec, MatrixView, TileVector, emit_gemm
-from compiler.backends.cpu.emit.elemental import ElementalEmitter
 from compiler.backends.cpu.contraction.schedule import plan
+from compiler.backends.cpu.emit.elemental import ElementalEmitter
 from compiler.backends.cpu.emit.naming import PLACEHOLDER, named_after_text
 from compiler.backends.cpu.emit.registers import Registers, memory_type
 from compiler.backends.cpu.emit.sums import sum_of_products
@@ -50,6 +50,8 @@ class DotDimensions:
         """From the instruction's attributes."""
         lhs, rhs = (computation[name].tensor for name in dot.operands)
         a = dot.attributes
+        if dot.opcode == "dot":
+            return cls(lhs, rhs, (), (), (lhs.rank - 1,), (0,))
         return cls(
             lhs,
             rhs,
@@ -192,7 +194,7 @@ def output_fusion(low: Lowering, body: Computation) -> Use | None:
     if len(dots) != 1 or not isinstance(root.type, TensorType) or root.tensor.shape != dots[0].tensor.shape:
         return None
     dot = dots[0]
-    if any(body[name].opcode != "parameter" for name in dot.operands) or dot is root and len(body) > 3:
+    if any(body[name].opcode != "parameter" for name in dot.operands) or (dot is root and len(body) > 3):
         return None
     dims = DotDimensions.of(body, dot)
     spec = _spec(dims, dot.tensor, root.tensor)

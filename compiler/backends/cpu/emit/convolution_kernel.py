@@ -38,7 +38,9 @@ def convolution_spec(computation: Computation, convolution: Instruction) -> Conv
     kernel = view(
         1, rhs, a["kernel_input_feature_dimension"], a["kernel_output_feature_dimension"], kernel_spatial
     )
-    kernel = _reversed(kernel, rhs, kernel_spatial, a.get("window_reversal") or (False,) * len(kernel_spatial))
+    kernel = _reversed(
+        kernel, rhs, kernel_spatial, a.get("window_reversal") or (False,) * len(kernel_spatial)
+    )
     spatial_in, spatial_out = tuple(a["input_spatial_dimensions"]), tuple(a["output_spatial_dimensions"])
     return ConvolutionSpec(
         batch=lhs.shape[a["input_batch_dimension"]],
@@ -60,7 +62,9 @@ def convolution_spec(computation: Computation, convolution: Instruction) -> Conv
     )
 
 
-def _reversed(view: TensorView, kind: TensorType, spatial: tuple[int, ...], turned: tuple[bool, ...]) -> TensorView:
+def _reversed(
+    view: TensorView, kind: TensorType, spatial: tuple[int, ...], turned: tuple[bool, ...]
+) -> TensorView:
     """Reversed dimensions are walked backwards from their last element."""
     strides = list(view.spatial_strides)
     offset = view.offset
@@ -68,7 +72,9 @@ def _reversed(view: TensorView, kind: TensorType, spatial: tuple[int, ...], turn
         if backwards:
             offset += (kind.shape[dimension] - 1) * strides[number]
             strides[number] = -strides[number]
-    return TensorView(view.buffer, view.element, view.outer_stride, view.feature_stride, tuple(strides), offset)
+    return TensorView(
+        view.buffer, view.element, view.outer_stride, view.feature_stride, tuple(strides), offset
+    )
 
 
 def convolution_use(low: Lowering, computation: Computation, convolution: Instruction) -> Use | None:
@@ -77,6 +83,4 @@ def convolution_use(low: Lowering, computation: Computation, convolution: Instru
     if spec is None or 0 in spec.kernel_spatial or 0 in spec.input_spatial or not spec.group_inputs:
         return low.nest_use(sum_of_window(computation, convolution), 2)
     code = emit_convolution(PLACEHOLDER, spec, low.target, None, low.threads)
-    return Use(
-        named_after_text("convolution", code), (Operand(0), Operand(1), Result(0)), "convolution"
-    )
+    return Use(named_after_text("convolution", code), (Operand(0), Operand(1), Result(0)), "convolution")

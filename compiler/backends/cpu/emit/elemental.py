@@ -37,9 +37,13 @@ from compiler.kernel.elemental import (
     Node,
     Within,
 )
+from compiler.kernel.expansion import CannotExpand
 from compiler.kernel.index_expression import Axis, Index
 from compiler.ops import OPERATIONS
 from compiler.ops.scalar import ScalarSite
+
+_MOST_EMITTED = 1500
+"""A fusion that takes more is split into several kernels: the code generator's time grows faster than a function."""
 
 
 @dataclass
@@ -64,6 +68,8 @@ class ElementalEmitter:
     bound: dict[int, Held] = field(default_factory=dict)
     """External values, at `bound_lanes` lanes each."""
     bound_lanes: int = 1
+    emitted: int = 0
+    """Nodes emitted so far, those in several branches counted again."""
     _scopes: list[dict[Any, Any]] = field(default_factory=lambda: [{}])
 
     @property
@@ -177,6 +183,9 @@ class ElementalEmitter:
         return found  # type: ignore[no-any-return]
 
     def _emit(self, node: Node) -> Held:
+        self.emitted += 1
+        if self.emitted > _MOST_EMITTED:
+            raise CannotExpand("its code would be too long")
         if isinstance(node, Compute):
             return self._compute(node)
         if isinstance(node, Load):

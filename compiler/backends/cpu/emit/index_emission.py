@@ -196,7 +196,7 @@ class IndexEmitter:
             moved = condition.index - condition.low
             low, high = moved.range()
             span = condition.high - condition.low
-            small = -(1 << 31) <= low and max(high, span) < 1 << 31
+            small = low >= -(1 << 31) and max(high, span) < 1 << 31
             kind = "i32" if small else "i64"
             value = self.vector(moved, kind)
             one = self.b.op(f"icmp ult {llvm_type(kind, lanes)} {value}, splat ({kind} {span})", "mask")

@@ -202,7 +202,7 @@ class CpuScalarBuilder:
             x = self.b.op(f"trunc {kind} {x} to {wanted}")
         return (
             self._wrapped(target, x)
-            if target.bits < 8 and target.bits != source.bits or _resigned(source, target)
+            if (target.bits < 8 and target.bits != source.bits) or _resigned(source, target)
             else x
         )
 
