@@ -22,7 +22,7 @@ _DEFAULT_TOLERANCE = 1e-3
 _DEFAULT_ULPS = 3
 
 
-class CheckFailed(Exception):  # noqa: N818 - it reports a result, not a mistake
+class CheckFailed(Exception):
     """A program's own check found a difference."""
 
     def at(self, place: str) -> CheckFailed:

@@ -72,12 +72,23 @@ def compatible(left: Type, right: Type) -> bool:
     if left is right:
         return True
     if isinstance(left, TensorType) and isinstance(right, TensorType):
-        return same_baseline(left.element, right.element) and same_shape(left.shape, right.shape)
+        fits = same_baseline(left.element, right.element) and same_shape(left.shape, right.shape)
+        return fits and _within_bounds(left, right) and _within_bounds(right, left)
     if isinstance(left, TupleType) and isinstance(right, TupleType):
         return len(left.elements) == len(right.elements) and all(
             map(compatible, left.elements, right.elements)
         )
     return isinstance(left, TokenType) and isinstance(right, TokenType)
+
+
+def _within_bounds(bounded: TensorType, other: TensorType) -> bool:
+    """False when a static size of the other type is beyond this type's bound."""
+    if bounded.bounds is None or len(bounded.bounds) != other.rank:
+        return True
+    return all(
+        DYNAMIC in (bound, size) or size <= bound
+        for bound, size in zip(bounded.bounds, other.shape, strict=True)
+    )
 
 
 def merged_shape(types: Iterable[TensorType]) -> tuple[int, ...] | None:

@@ -157,7 +157,7 @@ class EditBuilder:
         return self._edit.add_computation(base, instructions, root)
 
 
-def splat(builder: Builder, kind: TensorType, value: complex) -> str:
+def splat(builder: Builder, kind: TensorType, value: Any) -> str:
     """Adds a constant of a type, all its elements one value."""
     plain = kind.element
     assert isinstance(plain, ElementType)
@@ -178,12 +178,11 @@ class TensorBuilder:
         kind = TensorType(e, self._shape)
         return self._builder.add(opcode, operands, type=kind, attributes=Attributes(attributes))
 
-    def constant(self, e: ElementType, value: complex) -> str:
+    def constant(self, e: ElementType, value: Any) -> str:
         """A splat; integers of any size and sign wrap."""
         kind = TensorType(e, self._shape)
         if e.is_integer:
-            whole: Any = value
-            held = np.array(int(whole.real) % (1 << 64), np.uint64)
+            held = np.array(int(value) % (1 << 64), np.uint64)
             literal = Literal(kind, held.astype(np.uint8 if e.bits < 8 else e.dtype).astype(e.dtype))
             return self._builder.add("constant", type=kind, attributes=Attributes(value=literal))
         return splat(self._builder, kind, value)

@@ -20,6 +20,7 @@ from compiler.ops.constraints import (
 from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site, Trait
 from compiler.ops.shape import broadcast, check_broadcast, pad, require_same_elements
 from compiler.ops.structure import iota
+from compiler.ops.type_rules import require_broadcast_quantization
 
 
 def _require_sizes(site: Site, index: int, name: str, count: int) -> None:
@@ -39,6 +40,7 @@ def _infer_broadcast(site: Site) -> Type:
     result = require_same_elements(site)
     dimensions = site.attributes["broadcast_dimensions"]
     check_broadcast(site.tensor(0), result, dimensions)
+    require_broadcast_quantization(site.tensor(0), result, dimensions)
     _require_sizes(site, 1, "(C7) output_dimensions", result.rank)
     known = (
         *site.attributes.get("known_expanding_dimensions", ()),
@@ -61,7 +63,11 @@ def _broadcast(evaluation: Evaluation, x: Array, sizes: Array) -> Array:
 
 def _infer_reshape(site: Site) -> Type:
     result = require_same_elements(site)
+    operand, sizes = site.tensor(0), site.tensor(1)
     _require_sizes(site, 1, "(C4) output_shape", result.rank)
+    require(sizes.is_static, f"(C4) output_shape must be static, but is {sizes}")
+    if operand.is_static and result.is_static:
+        require(operand.size == result.size, f"(C2) {operand} and {result} must have as many elements")
     return result
 
 

@@ -1,7 +1,6 @@
 """Operations that move elements without changing them, under static shapes.
 
-broadcast_in_dim, reshape, transpose, slice, pad, concatenate, reverse, dynamic_slice, dynamic_update_slice, copy and
-bitcast.
+broadcast_in_dim, reshape, transpose, pad, concatenate, reverse, copy and bitcast; slices are in `slicing`.
 """
 
 from __future__ import annotations
@@ -17,15 +16,19 @@ from compiler.ops.constraints import (
     merged_shape,
     require,
     require_in_range,
-    require_index,
     require_unique,
     same_baseline,
     same_dimension,
     shape_text,
     tensor_result,
 )
-from compiler.ops.quantization import requantize
 from compiler.ops.record import VARIADIC, Array, Attribute, Evaluation, Operation, Site, Trait
+from compiler.ops.type_rules import (
+    require_broadcast_quantization,
+    require_one_bounded_dimension,
+    require_reshape_quantization,
+    require_same_quantization,
+)
 
 
 def result_shape(evaluation: Evaluation) -> tuple[int, ...]:
@@ -38,19 +41,19 @@ def movement(opcode: str, infer: Any, evaluate: Any, *attributes: Attribute, **e
     """The record of an operation that only moves elements."""
     traits = frozenset((Trait.DATA_MOVEMENT, *extra.pop("traits", ())))
     spec = extra.pop("spec", f"StableHLO, {opcode}")
+    verify = extra.pop("verify", require_same_quantization)
     arity = extra.pop("arity", 1)
     return Operation(
-        opcode, infer, evaluate, arity=arity, attributes=attributes, traits=traits, spec=spec, **extra
+        opcode,
+        infer,
+        evaluate,
+        arity=arity,
+        attributes=attributes,
+        traits=traits,
+        spec=spec,
+        verify=verify,
+        **extra,
     )
-
-
-def _requantized(evaluation: Evaluation, x: Array) -> Array:
-    source, target = evaluation.operand_types[0], evaluation.result
-    assert isinstance(source, TensorType) and isinstance(target, TensorType)
-    if not isinstance(source.element, QuantizedType) or not isinstance(target.element, QuantizedType):
-        return x
-    is_per_tensor = source.element.axis is None and target.element.axis is None
-    return requantize(x, source.element, target.element) if is_per_tensor else x
 
 
 def require_same_elements(site: Site) -> TensorType:
@@ -86,7 +89,10 @@ def check_broadcast(operand: TensorType, result: TensorType, dimensions: tuple[i
 
 
 def _verify_broadcast(site: Site) -> None:
-    check_broadcast(site.tensor(0), tensor_result(site), site.attributes["broadcast_dimensions"])
+    operand, result, dimensions = site.tensor(0), tensor_result(site), site.attributes["broadcast_dimensions"]
+    check_broadcast(operand, result, dimensions)
+    require_broadcast_quantization(operand, result, dimensions)
+    require_one_bounded_dimension(result)
 
 
 def broadcast(x: Array, dimensions: tuple[int, ...], shape: tuple[int, ...]) -> Array:
@@ -100,11 +106,13 @@ def broadcast(x: Array, dimensions: tuple[int, ...], shape: tuple[int, ...]) -> 
 
 def _broadcast(evaluation: Evaluation, x: Array) -> Array:
     shape = result_shape(evaluation)
-    return broadcast(_requantized(evaluation, x), evaluation.attributes["broadcast_dimensions"], shape)
+    return broadcast(x, evaluation.attributes["broadcast_dimensions"], shape)
 
 
 def _verify_reshape(site: Site) -> None:
     operand, result = site.tensor(0), tensor_result(site)
+    require_reshape_quantization(operand, result)
+    require_one_bounded_dimension(result)
     if operand.is_static and result.is_static:
         require(
             operand.size == result.size,
@@ -140,36 +148,17 @@ def _infer_transpose(site: Site) -> Type:
     return TensorType(element, tuple(operand.shape[d] for d in permutation), None, bounds)
 
 
+def _verify_transpose(site: Site) -> None:
+    inferred, result = _infer_transpose(site), tensor_result(site)
+    assert isinstance(inferred, TensorType)
+    require(
+        inferred.element == result.element,
+        f"(C4) scales, zero points and axis must go along: result must be {inferred}, but is {result}",
+    )
+
+
 def _transpose(evaluation: Evaluation, x: Array) -> Array:
     return x.transpose(evaluation.attributes["permutation"])
-
-
-def _infer_slice(site: Site) -> Type:
-    operand = site.tensor(0)
-    starts, limits = site.attributes["start_indices"], site.attributes["limit_indices"]
-    strides = site.attributes.get("strides", (1,) * len(starts))
-    require(
-        len(starts) == len(limits) == len(strides) == operand.rank,
-        f"(C2) start_indices, limit_indices and strides must have an entry for each of {operand.rank} dimensions",
-    )
-    shape = []
-    for index, (start, limit, stride) in enumerate(zip(starts, limits, strides, strict=True)):
-        size = operand.shape[index]
-        upper = size if size != DYNAMIC else limit
-        require(
-            0 <= start <= limit <= upper,
-            f"(C3) dimension {index}: start {start} and limit {limit} must be in order within [0, {upper}]",
-        )
-        require(stride > 0, f"(C4) strides must be positive, but dimension {index} has {stride}")
-        shape.append(-(-(limit - start) // stride))
-    return operand.with_shape(tuple(shape))
-
-
-def _slice(evaluation: Evaluation, x: Array) -> Array:
-    attributes = evaluation.attributes
-    starts, limits = attributes["start_indices"], attributes["limit_indices"]
-    strides = attributes.get("strides", (1,) * x.ndim)
-    return x[tuple(map(slice, starts, limits, strides))]
 
 
 def _infer_pad(site: Site) -> Type:
@@ -265,71 +254,6 @@ def _reverse(evaluation: Evaluation, x: Array) -> Array:
     return np.flip(x, evaluation.attributes["dimensions"])
 
 
-def _check_starts(site: Site, first: int, rank: int) -> None:
-    starts = site.operands[first:]
-    require(
-        len(starts) == rank,
-        f"start_indices must have an entry for each of {rank} dimensions, but has {len(starts)}",
-    )
-    for index in range(first, len(site.operands)):
-        require_index(site, index)
-    require(
-        len(set(starts)) <= 1, f"start_indices must have one type, but have {', '.join(map(str, starts))}"
-    )
-
-
-def _infer_dynamic_slice(site: Site) -> Type:
-    operand, sizes = site.tensor(0), site.attributes["slice_sizes"]
-    _check_starts(site, 1, operand.rank)
-    require(
-        len(sizes) == operand.rank,
-        f"(C4) slice_sizes must have an entry for each of {operand.rank} dimensions, but is {list(sizes)}",
-    )
-    for index, (size, whole) in enumerate(zip(sizes, operand.shape, strict=True)):
-        require(
-            size >= 0 and (whole == DYNAMIC or size <= whole),
-            f"(C5) slice size {size} of dimension {index} must be within [0, {whole}]",
-        )
-    return operand.with_shape(tuple(sizes))
-
-
-def clamped_starts(starts: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
-    """Start indices moved so that a slice of these sizes lies inside the shape."""
-    return [min(max(int(s), 0), whole - size) for s, size, whole in zip(starts, sizes, shape, strict=True)]
-
-
-def _dynamic_slice(evaluation: Evaluation, x: Array, *starts: Array) -> Array:
-    sizes = evaluation.attributes["slice_sizes"]
-    begin = clamped_starts(starts, sizes, x.shape)
-    return x[tuple(slice(s, s + size) for s, size in zip(begin, sizes, strict=True))]
-
-
-def _infer_dynamic_update_slice(site: Site) -> Type:
-    operand, update = site.tensor(0), site.tensor(1)
-    require(
-        same_baseline(operand.element, update.element),
-        f"(C2) update must have the operand's elements, but is {update} beside {operand}",
-    )
-    require(
-        update.rank == operand.rank,
-        f"(C3) update must have the operand's rank, but is {update} beside {operand}",
-    )
-    _check_starts(site, 2, operand.rank)
-    for index, (size, whole) in enumerate(zip(update.shape, operand.shape, strict=True)):
-        require(
-            DYNAMIC in (size, whole) or size <= whole,
-            f"(C6) update dimension {index} of size {size} must not be larger than the operand's {whole}",
-        )
-    return operand
-
-
-def _dynamic_update_slice(evaluation: Evaluation, x: Array, update: Array, *starts: Array) -> Array:
-    begin = clamped_starts(starts, update.shape, x.shape)
-    found = x.copy()
-    found[tuple(slice(s, s + size) for s, size in zip(begin, update.shape, strict=True))] = update
-    return found
-
-
 def _infer_operand(site: Site) -> Type:
     return site.operands[0]
 
@@ -368,14 +292,12 @@ OPERATIONS: tuple[Operation, ...] = (
         hlo="broadcast",
     ),
     movement("reshape", require_same_elements, _reshape, verify=_verify_reshape),
-    movement("transpose", _infer_transpose, _transpose, Attribute("permutation", "i64s", required=True)),
     movement(
-        "slice",
-        _infer_slice,
-        _slice,
-        Attribute("start_indices", "i64s", required=True),
-        Attribute("limit_indices", "i64s", required=True),
-        Attribute("strides", "i64s"),
+        "transpose",
+        _infer_transpose,
+        _transpose,
+        Attribute("permutation", "i64s", required=True),
+        verify=_verify_transpose,
     ),
     movement("pad", _infer_pad, _pad, _LOW, _HIGH, Attribute("interior_padding", "i64s"), arity=2),
     movement(
@@ -386,14 +308,6 @@ OPERATIONS: tuple[Operation, ...] = (
         arity=VARIADIC,
     ),
     movement("reverse", _infer_reverse, _reverse, Attribute("dimensions", "i64s", required=True)),
-    movement(
-        "dynamic_slice",
-        _infer_dynamic_slice,
-        _dynamic_slice,
-        Attribute("slice_sizes", "i64s", required=True),
-        arity=VARIADIC,
-    ),
-    movement("dynamic_update_slice", _infer_dynamic_update_slice, _dynamic_update_slice, arity=VARIADIC),
     movement("copy", _infer_operand, _identity, traits=(Trait.HLO_ONLY,), spec="HLO, copy"),
     movement("bitcast", _infer_bitcast, _bitcast, traits=(Trait.HLO_ONLY,), spec="HLO, bitcast"),
 )

@@ -15,6 +15,7 @@ from compiler.ir.semantics import OperationError
 from compiler.ir.types import TensorType, Type
 from compiler.ops.constraints import compatible
 from compiler.ops.record import VARIADIC, Operation, Site, Trait
+from compiler.ops.type_rules import check_types
 
 FAMILIES = (
     "structure",
@@ -23,6 +24,7 @@ FAMILIES = (
     "elementwise_other",
     "conversion",
     "shape",
+    "slicing",
     "dynamic_shape",
     "chlo_elementwise",
     "chlo_broadcast",
@@ -171,6 +173,7 @@ def _verify(site: Site) -> None:
             raise OperationError(
                 f"inferred result type {inferred} does not match the declared type {site.result}"
             )
+    check_types(site)
     record = operation(site.opcode)
     if record.verify is not None:
         record.verify(site)
