@@ -12,7 +12,7 @@ import numpy as np
 
 from compiler.ir.program import Computation
 from compiler.ir.types import AnyElement, ElementType, QuantizedType, TensorType, TupleType, Type
-from compiler.ops.constraints import compatible, plain, require
+from compiler.ops.constraints import compatible, plain, require, same_dimension
 from compiler.ops.element_arrays import convert_elements
 from compiler.ops.record import Array, Evaluation, Site, Value
 
@@ -50,19 +50,33 @@ def as_tuple(value: Value | None) -> tuple[Array, ...]:
     return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
 
 
-def scalar_results(computation: Computation, count: int, constraint: str) -> tuple[TensorType, ...]:
-    """The result types of an applied computation: `count` scalars. Raises OperationError otherwise."""
+def scalar_results(
+    computation: Computation, count: int, constraint: str, allowed: Sequence[int] = ()
+) -> tuple[TensorType, ...]:
+    """The result types of an applied computation: `count` scalars. Raises OperationError otherwise.
+
+    `allowed` are dimensions that old programs' computations may have some of, in order.
+    """
     found = outputs(computation.result_type)
+    require(
+        count > 1 or not isinstance(computation.result_type, TupleType) or len(found) != 1,
+        f"{constraint} the computation must return a scalar, but returns {computation.result_type}",
+    )
     require(
         len(found) == count,
         f"{constraint} the computation must return {count} scalar{'s' * (count != 1)}, but returns {len(found)}",
     )
     for entry in found:
         require(
-            isinstance(entry, TensorType) and entry.rank == 0,
+            isinstance(entry, TensorType) and _is_subsequence(entry.shape, allowed),
             f"{constraint} the computation must return scalars, but returns {entry}",
         )
     return tuple(entry for entry in found if isinstance(entry, TensorType))
+
+
+def _is_subsequence(shape: Sequence[int], allowed: Sequence[int]) -> bool:
+    rest = iter(allowed)
+    return all(any(same_dimension(size, other) for other in rest) for size in shape)
 
 
 def is_promotable(source: AnyElement, target: AnyElement) -> bool:

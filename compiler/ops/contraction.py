@@ -117,7 +117,7 @@ def _verify_dot_general(site: Site) -> None:
         )
     algorithm = parse_algorithm(site.attributes.get("algorithm"))
     if algorithm is not None:
-        _check_algorithm(algorithm)
+        check_algorithm(algorithm)
 
 
 def check_precision(site: Site, constraint: str) -> None:
@@ -156,7 +156,6 @@ def check_product_elements(
             left.expressed is right.expressed and right.expressed is result.expressed,
             "(C16) lhs, rhs and result must have one expressed type",
         )
-        require(all(zero == 0 for zero in right.zero_points), "(C17) zero points of rhs must be 0")
         require(
             right.axis is not None or result.axis is None,
             "(C18) when rhs is quantized per tensor, so must be the result",
@@ -194,7 +193,8 @@ def _known(text: str) -> Any:
     return text.rsplit(".", 1)[-1].lower()
 
 
-def _check_algorithm(algorithm: Mapping[str, Any]) -> None:
+def check_algorithm(algorithm: Mapping[str, Any]) -> None:
+    """Checks a dot algorithm by itself ((C21) to (C28)). Raises OperationError."""
     for key in _ALGORITHM_KEYS[:-1]:
         require(key in algorithm, f"(C21) the algorithm lacks {key}")
     for number, key in (("(C25)", "lhs_component_count"), ("(C26)", "rhs_component_count")):

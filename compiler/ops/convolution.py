@@ -66,6 +66,9 @@ def _check_window(site: Site, count: int) -> None:
             f"{size_number} {name} must have {count} entries, one for each spatial dimension, but has {len(values)}",
         )
         require(all(v > 0 for v in values), f"{value_number} {name} must be positive, but is {list(values)}")
+    for index, dimension in enumerate(a["kernel_spatial_dimensions"]):
+        size = site.tensor(1).shape[dimension]
+        require(size > 0 or size == DYNAMIC, f"the kernel must not be empty along spatial dimension {index}")
     reversal = a.get("window_reversal", (False,) * count)
     require(
         len(reversal) == count, f"(C9) window_reversal must have {count} entries, but has {len(reversal)}"

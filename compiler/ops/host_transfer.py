@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Protocol, cast
 
 from compiler.ir.semantics import OperationError
-from compiler.ir.types import TOKEN, TensorType, TokenType, TupleType, Type
+from compiler.ir.types import TOKEN, FutureType, TensorType, TokenType, TupleType, Type
+from compiler.ops.applied import as_tuple, grouped, outputs
 from compiler.ops.constraints import compatible, require
 from compiler.ops.process_groups import channel_id, channel_type
 from compiler.ops.record import VARIADIC, Attribute, Devices, Evaluation, Operation, Site, Token, Trait, Value
@@ -143,22 +144,22 @@ def _infer_start(site: Site) -> Type:
             compatible(parameter, operand),
             f"(C1) the computation takes {parameter} as #{index}, but is given {operand}",
         )
-    return TupleType((TupleType(tuple(site.operands)), called.result_type))
+    return FutureType(outputs(called.result_type))
 
 
 def _start(evaluation: Evaluation, *operands: Value) -> Value:
-    return (operands, evaluation.call(0, *operands))
+    return as_tuple(evaluation.call(0, *operands))
 
 
 def _infer_done(site: Site) -> Type:
     future = site.operands[0]
-    if not isinstance(future, TupleType) or len(future.elements) < 2:
+    if not isinstance(future, FutureType):
         raise OperationError(f"the operand must be what async_start yields, but is {future}")
-    return future.elements[1]
+    return grouped(future.elements)
 
 
 def _done(evaluation: Evaluation, future: tuple[Value, ...]) -> Value:
-    return future[1]
+    return future[0] if len(future) == 1 else future
 
 
 def _transfer(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ir.types import TensorType, Type
-from compiler.ops.constraints import plain, require, same_dimension, same_shape
-from compiler.ops.element_arrays import narrow, widen
+from compiler.ops.constraints import require, same_dimension, same_shape
+from compiler.ops.element_arrays import widen
+from compiler.ops.real_values import expressed, real_values, stored
 from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site
 
 _TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
@@ -14,7 +15,8 @@ _TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 def _infer_cholesky(site: Site) -> Type:
     a = site.tensor(0)
-    require(a.element.is_float or a.element.is_complex, f"a must have float or complex elements, but is {a}")
+    kind = expressed(a.element)
+    require(kind.is_float or kind.is_complex, f"a must have float or complex elements, but is {a}")
     require(a.rank >= 2, f"(C2) a must have at least 2 dimensions, but is {a}")
     require(same_dimension(a.shape[-2], a.shape[-1]), f"(C3) the matrices must be square, but are {a}")
     return a
@@ -22,7 +24,8 @@ def _infer_cholesky(site: Site) -> Type:
 
 def _wide(array: Array, element: TensorType) -> Array:
     """Matrices in double precision."""
-    found = widen(array, plain(element.element))
+    values, kind = real_values(array, element.element)
+    found = widen(values, kind)
     return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
 
 
@@ -51,7 +54,7 @@ def _cholesky(evaluation: Evaluation, a: Array) -> Array:
         factor = np.where(failed & triangle, np.nan, factor)
         if not lower:
             factor = np.conj(np.swapaxes(factor, -1, -2))
-        return narrow(factor, plain(kind.element))
+        return stored(factor, kind.element)
 
 
 def _flops_of_cholesky(site: Site) -> float:
@@ -62,7 +65,8 @@ def _flops_of_cholesky(site: Site) -> float:
 def _infer_triangular_solve(site: Site) -> Type:
     a, b = site.tensors
     left = site.attributes["left_side"]
-    require(a.element.is_float or a.element.is_complex, f"a must have float or complex elements, but is {a}")
+    kind = expressed(a.element)
+    require(kind.is_float or kind.is_complex, f"a must have float or complex elements, but is {a}")
     require(a.element == b.element, f"(C1) a and b must have one element type, but are {a} and {b}")
     require(
         a.rank == b.rank and a.rank >= 2,
@@ -101,7 +105,7 @@ def _triangular_solve(evaluation: Evaluation, a: Array, b: Array) -> Array:
         found = _substitute(matrix, right, lower)
         if not attributes["left_side"]:
             found = np.swapaxes(found, -1, -2)
-        return narrow(found, plain(kind.element))
+        return stored(found, kind.element)
 
 
 def _substitute(matrix: Array, right: Array, lower: bool) -> Array:

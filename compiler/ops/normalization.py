@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from compiler.ir.types import TensorType, TupleType, Type
-from compiler.ops.constraints import plain, require, same_dimension
-from compiler.ops.element_arrays import narrow, widen
+from compiler.ops.applied import outputs
+from compiler.ops.constraints import require, same_baseline, same_dimension
+from compiler.ops.element_arrays import widen
+from compiler.ops.real_values import expressed, real_values, stored
 from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site, Value
 
 
@@ -19,11 +21,11 @@ def _check(site: Site, vectors: Sequence[int], tensors: Sequence[int] = ()) -> T
         0 <= index < operand.rank,
         f"(C1) feature_index must be a dimension of the operand {operand}, but is {index}",
     )
-    require(operand.element.is_float, f"operand must have float elements, but is {operand}")
+    require(expressed(operand.element).is_float, f"operand must have float elements, but is {operand}")
     for position in (*vectors, *tensors):
         found = site.tensor(position)
         require(
-            found.element == operand.element,
+            same_baseline(found.element, operand.element),
             f"(C2) operand #{position} must have elements of {operand.element.name}, but is {found}",
         )
     for position in vectors:
@@ -63,15 +65,20 @@ def _infer_grad(site: Site) -> Type:
 
 
 def _wide(evaluation: Evaluation, arrays: Sequence[Array]) -> list[Array]:
-    kind = evaluation.operand_types[0]
-    assert isinstance(kind, TensorType)
-    return [widen(array, plain(kind.element)).astype(np.float64) for array in arrays]
+    found = []
+    for array, kind in zip(arrays, evaluation.operand_types, strict=True):
+        assert isinstance(kind, TensorType)
+        values, element = real_values(array, kind.element)
+        found.append(widen(values, element).astype(np.float64))
+    return found
 
 
 def _narrow(evaluation: Evaluation, *arrays: Array) -> tuple[Array, ...]:
-    kind = evaluation.operand_types[0]
-    assert isinstance(kind, TensorType)
-    return tuple(narrow(array, plain(kind.element)) for array in arrays)
+    found = []
+    for array, kind in zip(arrays, outputs(evaluation.result), strict=True):
+        assert isinstance(kind, TensorType)
+        found.append(stored(array, kind.element))
+    return tuple(found)
 
 
 def _spread(vector: Array, index: int, rank: int) -> Array:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from compiler.ir.program import Computation
+from compiler.ir.semantics import OperationError
 from compiler.ir.types import DYNAMIC, TensorType, Type
 from compiler.ops.applied import check_reducer, grouped, promoted, scalar_results
 from compiler.ops.constraints import (
@@ -14,6 +16,7 @@ from compiler.ops.constraints import (
     require,
     require_in_range,
     require_unique,
+    same_shape,
 )
 from compiler.ops.folding import Folder, dimensions_first, reduce_leading
 from compiler.ops.record import VARIADIC, Array, Attribute, Evaluation, Operation, Site, Value
@@ -40,16 +43,34 @@ def common_shape(inputs: Sequence[TensorType], constraint: str) -> tuple[int, ..
     return shape
 
 
+def check_inits(inits: Sequence[TensorType], results: Sequence[TensorType], constraint: str) -> None:
+    """Initial values must have the shape that the computation works on, which is a scalar's but for old programs."""
+    for index, (init, result) in enumerate(zip(inits, results, strict=True)):
+        wanted = f"be like {result}" if result.rank else "be a scalar"
+        require(
+            same_shape(init.shape, result.shape),
+            f"{constraint} initial value #{index} must {wanted}, but is {init}",
+        )
+
+
+def require_scalars(computation: Computation) -> None:
+    """Evaluation takes computations on scalars alone. Raises OperationError for others."""
+    for kind in computation.parameter_types:
+        if isinstance(kind, TensorType) and kind.rank:
+            raise OperationError(
+                f"a reduction by a computation on {kind} has no meaning that could be evaluated"
+            )
+
+
 def _infer_reduce(site: Site) -> Type:
     inputs, inits = halves(site)
     shape = common_shape(inputs, "(C1)")
     dimensions = site.attributes["dimensions"]
     require_in_range(dimensions, len(shape), "(C4) dimensions must be the inputs'")
     require_unique(dimensions, "(C5) dimensions must not repeat")
-    for index, init in enumerate(inits):
-        require(init.rank == 0, f"(C2) initial value #{index} must be a scalar, but is {init}")
-    found = scalar_results(site.called[0], len(inputs), "(C6)")
     left = tuple(size for d, size in enumerate(shape) if d not in dimensions)
+    found = scalar_results(site.called[0], len(inputs), "(C6)", left)
+    check_inits(inits, found, "(C2)")
     return grouped([TensorType(entry.element, left) for entry in found])
 
 
@@ -59,6 +80,7 @@ def _verify_reduce(site: Site) -> None:
 
 
 def _reduce(evaluation: Evaluation, *operands: Array) -> Value:
+    require_scalars(evaluation.called[0])
     count = len(operands) // 2
     dimensions = sorted(evaluation.attributes["dimensions"])
     arrays = promoted(evaluation, operands, evaluation.operand_types)

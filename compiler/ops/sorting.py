@@ -36,7 +36,7 @@ def _verify(site: Site) -> None:
     rank = site.tensor(0).rank
     dimension = site.attributes.get("dimension", -1)
     require(
-        -rank <= dimension < max(rank, 1),
+        0 <= dimension < max(rank, 1) or dimension == -1,
         f"(C4) dimension must be in [{-rank}, {rank}), but is {dimension}",
     )
     comparator = site.called[0]

@@ -13,11 +13,13 @@ import numpy as np
 
 from compiler.ir.types import BF16, F32, AnyElement, ElementType, QuantizedType, TensorType
 from compiler.ops.element_arrays import narrow, round_float, widen
-from compiler.ops.quantization import dequantize, quantize
+from compiler.ops.real_values import real_values, stored
 from compiler.ops.record import Array, Evaluation
 
 _EXACT_BITS = 53
 _TF32_MANTISSA_BITS = 10
+_PLAIN_TERMS = 64
+"""Longer complex sums go through a matrix product in double precision: a loop over their terms would take too long."""
 
 
 def accumulator(left: ElementType, right: ElementType, terms: int) -> np.dtype[Any]:
@@ -55,8 +57,8 @@ class Factors:
         left, right = (entry for entry in evaluation.operand_types[:2] if isinstance(entry, TensorType))
         assert isinstance(evaluation.result, TensorType)
         self.result: AnyElement = evaluation.result.element
-        lhs, left_plain = _real(lhs, left.element)
-        rhs, right_plain = _real(rhs, right.element)
+        lhs, left_plain = real_values(lhs, left.element)
+        rhs, right_plain = real_values(rhs, right.element)
         self.dtype = accumulator(left_plain, right_plain, terms)
         self.lhs = spread(lhs, left_plain, self.dtype)
         self.rhs = spread(rhs, right_plain, self.dtype)
@@ -64,7 +66,7 @@ class Factors:
     def finish(self, total: Array) -> Array:
         """The result's elements."""
         if isinstance(self.result, QuantizedType):
-            return quantize(narrow(total, self.result.expressed), self.result)
+            return stored(total, self.result)
         return finished(total, self.result)
 
 
@@ -74,6 +76,8 @@ def complex_products(left: Array, right: Array, factors: Factors) -> Array:
     Four real products make one complex one, and their sums cancel: only this plain order gives the same last digits as
     other implementations, where a wider sum would be right but alone with it.
     """
+    if left.shape[2] > _PLAIN_TERMS:
+        return np.asarray(np.matmul(left, right))
     dtype = factors.result.dtype if factors.result.is_complex else left.dtype
     left, right = left.astype(dtype), right.astype(dtype)
     shape = (left.shape[0], left.shape[1], right.shape[2])
@@ -84,12 +88,6 @@ def complex_products(left: Array, right: Array, factors: Factors) -> Array:
         real += x.real * y.real - x.imag * y.imag
         imag += x.real * y.imag + x.imag * y.real
     return total
-
-
-def _real(array: Array, element: AnyElement) -> tuple[Array, ElementType]:
-    if isinstance(element, QuantizedType):
-        return dequantize(array, element), element.expressed
-    return array, element
 
 
 def rounded_to(array: Array, name: str) -> Array:

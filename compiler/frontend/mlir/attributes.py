@@ -16,6 +16,7 @@ from compiler.frontend.mlir.location_reader import LocationReader
 from compiler.frontend.mlir.tree import Raw, Symbol, Word
 from compiler.ir.attribute_values import TypedFloat, TypedInt
 from compiler.ir.program import Attributes
+from compiler.ir.semantics import OperationError
 from compiler.ir.types import ELEMENTS, QuantizedType, TensorType
 
 
@@ -180,11 +181,24 @@ class AttributeReader(LocationReader):
         if token in ("#stablehlo", "#chlo", "#mhlo", "#vhlo"):
             return self._dialect_member()
         if token.split(".")[-1] in RECORDS and token.startswith(("#stablehlo.", "#mhlo.", "#chlo.")):
+            offset = self.offsets[self.at - 1]
             self.take()
-            return Attributes(self.record())
+            found = Attributes(self.record())
+            if token == "#stablehlo.dot_algorithm":
+                self._check_algorithm(found, offset)
+            return found
         if token.split(".")[-1] == "conv":
             return Raw(self.balanced()[1:-1])
         return Raw(token + self.balanced())
+
+    def _check_algorithm(self, found: Attributes, offset: int) -> None:
+        """An attribute that is wrong by itself is wrong where it stands, which need not be the operation's line."""
+        from compiler.ops.contraction import check_algorithm
+
+        try:
+            check_algorithm(found)
+        except OperationError as error:
+            self.fail(str(error), offset)
 
     def _dialect_member(self) -> Any:
         """`#stablehlo<comparison_direction LT>` gives the member's name."""

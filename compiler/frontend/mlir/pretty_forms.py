@@ -60,6 +60,8 @@ def default_pretty(r: Reader, op: Operation) -> None:
             r.fail(f"unexpected '{token[:40]}' in {op.name}")
         if not r.accept(","):
             break
+        if r.tokens[r.at] in (":", "{"):
+            r.fail(f"unexpected '{r.tokens[r.at]}' after a comma in {op.name}")
     r.attribute_dictionary(op)
     if op.name.startswith("check.") and r.tokens[r.at] != ":":
         op.operand_types = op.operand_types or [UNKNOWN] * len(op.operands)
