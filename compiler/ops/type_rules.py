@@ -35,6 +35,7 @@ PER_AXIS_OPERATIONS = frozenset(
         "dynamic_conv",
         "dynamic_reshape",
         "fusion",
+        "get_dimension_size",
         "get_tuple_element",
         "if",
         "optimization_barrier",
