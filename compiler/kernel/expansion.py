@@ -7,7 +7,7 @@ to be split (`NeedsSplit`); the caller then starts again with the finer loops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -419,7 +419,7 @@ def _barrier(e: Expansion, instruction: Instruction, at: Indices) -> Node:
     return e.value(instruction.operands[0], at)
 
 
-_SPECIAL: dict[str, Any] = {
+_SPECIAL: dict[str, Callable[[Expansion, Instruction, Indices], Node]] = {
     "parameter": _parameter,
     "constant": _constant,
     "iota": _iota,

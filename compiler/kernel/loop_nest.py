@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
 from compiler.ir.literal import Literal
@@ -249,7 +250,7 @@ def _tidied(nest: LoopNest) -> LoopNest:
         changed = False
         indices = _all_indices(nest)
         for group in (nest.axes, nest.folded):
-            for outer, inner in zip(group, group[1:], strict=False):
+            for outer, inner in pairwise(group):
                 if _joinable(indices, outer, inner):
                     nest = _joined(nest, outer, inner)
                     changed = True

@@ -110,7 +110,8 @@ def cut(axes: Sequence[Axis], work: float, threads: int, lanes: int, *, along_la
             step = -(-rows // wanted)
             return Tasks(-(-rows // step), prefix, step)
     extent = axes[-1].extent
-    step = -(-(-(-extent // wanted)) // lanes) * lanes
+    share = -(-extent // wanted)
+    step = -(-share // lanes) * lanes
     if along_last and extent >= 2 * lanes:
         return Tasks(-(-extent // step), 0, step)
     if outer:

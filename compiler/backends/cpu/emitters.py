@@ -8,11 +8,12 @@ from compiler.backends.cpu.emit.contraction_kernel import dot_use
 from compiler.backends.cpu.emit.convolution_kernel import convolution_use
 from compiler.backends.cpu.emit.scatter_kernel import scatter_use
 from compiler.backends.cpu.emit.select_scatter_kernel import select_and_scatter_use
-from compiler.backends.cpu.emit.sort_kernel import sort_use
+from compiler.backends.cpu.emit.sort_kernel import sort_use, top_k_use
 from compiler.backends.cpu.emit.window_kernel import window_use
 from compiler.backends.cpu.lowering import Emitter
 
 EMITTERS: Mapping[str, Emitter] = {
+    "chlo.top_k": top_k_use,
     "convolution": convolution_use,
     "dot": dot_use,
     "dot_general": dot_use,

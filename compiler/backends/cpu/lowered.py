@@ -43,6 +43,12 @@ class Embedded:
 Buffer = Operand | Result | Temporary | Embedded
 
 
+def numbered(operands: int, results: int) -> tuple[Buffer, ...]:
+    """The instruction's own buffers in order: operands, then results."""
+    inputs: list[Buffer] = [Operand(number) for number in range(operands)]
+    return (*inputs, *(Result(number) for number in range(results)))
+
+
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
     """The operation's own NumPy rule, called back from compiled code; `body` and `instruction` say which."""

@@ -24,6 +24,7 @@ from compiler.backends.cpu.lowered import (
     Result,
     Temporary,
     Use,
+    numbered,
 )
 from compiler.backends.cpu.structure import structure_of
 from compiler.backends.cpu.target import Target
@@ -108,8 +109,7 @@ class Lowering:
             code, kind = emit_reduction_kernel(nest, operands, self.target, self.threads), "reduction"
         else:
             code, kind = emit_loop_kernel(nest, operands, self.target, self.threads), "loop"
-        buffers: tuple[Buffer, ...] = tuple(Operand(number) for number in range(operands))
-        buffers += tuple(Result(number) for number in range(len(nest.stores)))
+        buffers = numbered(operands, len(nest.stores))
         before: tuple[Move, ...] = ()
         if nest.update_of is not None:
             before = (Move(Operand(nest.update_of), Result(0), nest.updated_bytes),)
@@ -141,7 +141,7 @@ class Lowering:
         places: dict[str, Buffer] = {name: Operand(number) for number, name in enumerate(body.parameters)}
         places[product.name] = Temporary(0)
         steps = self._placed(body, product, places)
-        buffers = (*(Operand(number) for number in range(len(body.parameters))), Temporary(0), Result(0))
+        buffers = (*numbered(len(body.parameters), 0), Temporary(0), Result(0))
         steps.append(Use(use.code, buffers, use.kind, use.before, use.nest))
         return Lowered(tuple(steps), (product.tensor.bytes,))
 
@@ -250,9 +250,7 @@ def library_use(computation: Computation, instruction: Instruction) -> Use:
     """The operation's own rule, called back."""
     inputs = sum(1 for name in instruction.operands for _ in leaves(computation[name].type))
     outputs = sum(1 for _ in leaves(instruction.type))
-    buffers: tuple[Buffer, ...] = tuple(Operand(number) for number in range(inputs))
-    buffers += tuple(Result(number) for number in range(outputs))
-    return Use(LibraryCall(computation.name, instruction.name), buffers, "library")
+    return Use(LibraryCall(computation.name, instruction.name), numbered(inputs, outputs), "library")
 
 
 __all__ = ["Emitter", "Lowering", "Temporary", "library_use", "solo"]

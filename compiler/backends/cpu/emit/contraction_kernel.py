@@ -18,7 +18,7 @@ from compiler.backends.cpu.emit.naming import PLACEHOLDER, named_after_text
 from compiler.backends.cpu.emit.registers import Registers, memory_type
 from compiler.backends.cpu.emit.sums import sum_of_products
 from compiler.backends.cpu.kernel_code import KernelCode, SharedFunction
-from compiler.backends.cpu.lowered import Operand, Result, Use
+from compiler.backends.cpu.lowered import Operand, Result, Use, numbered
 from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
 from compiler.backends.cpu.vector_math import Key, closure
 from compiler.ir.program import Attributes, Computation, Instruction, make_computation
@@ -217,8 +217,7 @@ def output_fusion(low: Lowering, body: Computation) -> Use | None:
         return None
     code = emit_gemm(PLACEHOLDER, spec, low.target, epilogue, low.threads)
     code = _with_functions(code, epilogue)
-    buffers = (*(Operand(number) for number in range(operands)), Result(0))
-    return Use(named_after_text("dot", code), buffers, "contraction")
+    return Use(named_after_text("dot", code), numbered(operands, 1), "contraction")
 
 
 def _overwrites(spec: GemmSpec, low: Lowering, epilogue: FusedEpilogue, result: TensorType) -> bool:

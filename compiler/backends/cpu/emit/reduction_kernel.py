@@ -253,27 +253,29 @@ def _vector_run(r: _Reduction, along: Axis, lanes: int, whole: int, start: Held,
 
 def _halved(r: _Reduction, value: Held, lanes: int) -> Held:
     """The fold of a vector's lanes, pairwise."""
-    e, kind = r.e, register_kind(r.fold.initial[0].element)
     while lanes > 1:
         half = lanes // 2
-
-        def part(whole: str, first: int, lanes: int = lanes, half: int = half) -> str:
-            vector = llvm_type(kind, lanes)
-            if half == 1:
-                return e.b.op(f"extractelement {vector} {whole}, i64 {first}")
-            numbers = ", ".join(f"i32 {first + lane}" for lane in range(half))
-            return e.b.op(f"shufflevector {vector} {whole}, {vector} poison, <{half} x i32> <{numbers}>")
-
-        def side(first: int) -> Held:
-            if isinstance(value, tuple):
-                return (part(value[0], first), part(value[1], first))
-            return part(value, first)
-
-        left, right = side(0), side(half)
-        with e.vectorised(None, half):
+        left, right = _side(r, value, lanes, 0), _side(r, value, lanes, half)
+        with r.e.vectorised(None, half):
             value = r.combine([left], [right])[0]
         lanes = half
     return value
+
+
+def _side(r: _Reduction, value: Held, lanes: int, first: int) -> Held:
+    """Half of a vector's lanes, from `first` on."""
+    if isinstance(value, tuple):
+        return (_part(r, value[0], lanes, first), _part(r, value[1], lanes, first))
+    return _part(r, value, lanes, first)
+
+
+def _part(r: _Reduction, whole: str, lanes: int, first: int) -> str:
+    b, half = r.e.b, lanes // 2
+    vector = llvm_type(register_kind(r.fold.initial[0].element), lanes)
+    if half == 1:
+        return b.op(f"extractelement {vector} {whole}, i64 {first}")
+    numbers = ", ".join(f"i32 {first + lane}" for lane in range(half))
+    return b.op(f"shufflevector {vector} {whole}, {vector} poison, <{half} x i32> <{numbers}>")
 
 
 def _scalar_rest(r: _Reduction, along: Axis, whole: int, total: Held) -> Held:

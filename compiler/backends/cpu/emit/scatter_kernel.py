@@ -15,7 +15,7 @@ from compiler.backends.cpu.emit.elemental import ElementalEmitter
 from compiler.backends.cpu.emit.loop_kernel import lanes_for, vector_loop
 from compiler.backends.cpu.emit.registers import register_kind
 from compiler.backends.cpu.emit.skeleton import KernelWriter
-from compiler.backends.cpu.lowered import Move, Operand, Result, Use
+from compiler.backends.cpu.lowered import Move, Operand, Result, Use, numbered
 from compiler.backends.cpu.text_builder import llvm_type
 from compiler.ir.program import Computation, Instruction
 from compiler.ir.types import TensorType
@@ -145,7 +145,10 @@ def scatter_use(low: Lowering, computation: Computation, scatter: Instruction) -
         for axis, node in s.starts:
             e.axes[axis] = _start(e, axis, node)
         early = [d for d in s.checked if not _in_window(s, d)]
-        body = lambda: _window(e, s, along, schedule, first, last, element)  # noqa: E731
+
+        def body() -> None:
+            _window(e, s, along, schedule, first, last, element)
+
         if early:
             with e.b.when(_inside(e, s, early)), e.scope():
                 body()
@@ -163,13 +166,9 @@ def scatter_use(low: Lowering, computation: Computation, scatter: Instruction) -
         with e.scope():
             all_updates("0", str(along.extent if along is not None else 1))
     code = writer.finish("scatter", tasks.count)
-    buffers = (
-        *(Operand(number) for number in range(operands)),
-        *(Result(number) for number in range(s.count)),
-    )
     sizes = [computation[name].type.bytes for name in scatter.operands[: s.count]]
     moves = tuple(Move(Operand(number), Result(number), size) for number, size in enumerate(sizes))
-    return Use(code, buffers, "scatter", moves)
+    return Use(code, numbered(operands, s.count), "scatter", moves)
 
 
 def _lanes(s: _Scatter, offset: Index, low: Lowering) -> tuple[Axis | None, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compiler.ir.program import Attributes, Computation, Instruction, make_computation
@@ -72,7 +71,7 @@ def sum_of_products(dims: DotDimensions, product: Instruction) -> LoopNest:
     middle = first + len(dims.lhs_free)
 
     def indices(
-        rank: int, batch: tuple[int, ...], summed: tuple[int, ...], own: Mapping[int, Index]
+        rank: int, batch: tuple[int, ...], summed: tuple[int, ...], own: dict[int, Index]
     ) -> tuple[Index, ...]:
         known = {d: at[number] for number, d in enumerate(batch)}
         known |= {d: inner[number] for number, d in enumerate(summed)}
