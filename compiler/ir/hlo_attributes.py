@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from compiler.ir.attribute_values import TypedFloat, TypedInt
 from compiler.ir.hlo_values import name_text, quote
 from compiler.ir.program import Attributes, Instruction
 from compiler.ir.types import TensorType
@@ -271,10 +272,21 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {attribute_text(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {_typed_text(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, tuple):
         return "[" + ", ".join(map(attribute_text, value)) + "]"
     return str(value)
+
+
+def _typed_text(value: Any) -> str:
+    """A number with its type, as MLIR's dictionaries have it: readers of `backend_config` depend on it."""
+    if isinstance(value, float):
+        mantissa, mark, exponent = repr(float(value)).partition("e")
+        point = "" if "." in mantissa or mantissa.lstrip("-") in ("inf", "nan") else ".0"
+        return f"{mantissa}{point}{mark}{exponent} : {value.type_name if isinstance(value, TypedFloat) else 'f64'}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{int(value)} : {value.type_name if isinstance(value, TypedInt) else 'i64'}"
+    return attribute_text(value)
 
 
 def _batch_norm(i: Instruction, _: Operands) -> Texts:

@@ -81,7 +81,7 @@ def test_a_whole_module() -> None:
         (
             programs.CALLS,
             "custom_call",
-            'custom_call_target="my target", custom_call_has_side_effect=true, api_version=API_VERSION_TYPED_FFI, backend_config="{scale = 1.5, uplo = 76}"',
+            'custom_call_target="my target", custom_call_has_side_effect=true, api_version=API_VERSION_TYPED_FFI, backend_config="{scale = 1.5 : f32, uplo = 76 : ui8}"',
         ),
     ],
 )
