@@ -1,140 +1,114 @@
-"""Batch normalisation in terms of sums and elementwise arithmetic, as the specification defines it.
+"""Spells batch normalisation out in elementary operations, as the StableHLO specification defines it.
 
-Ahead of simplification and fusion, which then see ordinary reductions.
+Applies where the backend has no kernel of its own for it; the parts then fuse like anything else.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from compiler.ir.editor import Edit, Editor
-from compiler.ir.literal import Literal
+from compiler.analysis.call_graph import reachable
+from compiler.ir.editor import Editor
 from compiler.ir.program import Attributes, Instruction
 from compiler.ir.rewrite import Rule
 from compiler.ir.types import TensorType
 from compiler.passes.base import Option, PassContext
+from compiler.passes.rules.pattern import Builder, Site
 
-INFERENCE = Rule("batch-norm-inference", "scale * (x - mean) / sqrt(variance + epsilon) + offset")
-TRAINING = Rule("batch-norm-training", "inference with the batch's own mean and variance")
-GRAD = Rule("batch-norm-grad", "the gradient of batch normalisation by its definition")
+EXPAND = Rule("expand-batch-norm", "batch normalisation means its definition")
+OPCODES = ("batch_norm_inference", "batch_norm_training", "batch_norm_grad")
 
 
 class BatchNormExpander:
-    """See the module's docstring."""
+    """Expands the three operations."""
 
     name = "batch-norm-expander"
     options: tuple[Option, ...] = ()
 
     def run(self, editor: Editor, context: PassContext) -> None:
-        """Expands what the target has no kernel for."""
-        expansions = {
-            "batch_norm_inference": (INFERENCE, _inference),
-            "batch_norm_training": (TRAINING, _training),
-            "batch_norm_grad": (GRAD, _grad),
-        }
-        for computation in editor.computations():
-            for instruction in list(editor.computation(computation)):
-                if instruction.opcode in expansions:
-                    rule, expand = expansions[instruction.opcode]
-                    with editor.rewrite(rule, computation, instruction.name) as edit:
-                        edit.replace(
-                            instruction.name, expand(_Builder(editor, edit, instruction), instruction)
-                        )
+        """Expands what the backend does not support."""
+        for computation in reachable(editor):
+            for i in [i for i in editor.computation(computation) if i.opcode in OPCODES]:
+                if context.capabilities.supports(i.opcode):
+                    continue
+                with editor.rewrite(EXPAND, computation, i.name) as edit:
+                    expansion = _Expansion(Builder(Site(editor, computation), edit), i)
+                    edit.replace(i.name, expansion.result())
 
 
-class _Builder:
-    """Arithmetic on tensors of the operand's shape; vectors have one element a feature."""
+class _Expansion:
+    """One operation being spelled out; methods add instructions and return names."""
 
-    def __init__(self, editor: Editor, edit: Edit, instruction: Instruction) -> None:
-        self._editor = editor
-        self._edit = edit
-        kind = editor.get(edit.computation, instruction.operands[0]).type
-        assert isinstance(kind, TensorType)
-        self.kind = TensorType(kind.element, kind.shape)
-        self.feature = int(instruction.attributes["feature_index"])
-        self.vector_kind = TensorType(kind.element, (kind.shape[self.feature],))
-        self.others = tuple(dim for dim in range(kind.rank) if dim != self.feature)
-        self.count = float(np.prod([kind.shape[dim] for dim in self.others]))
-        self.epsilon = float(instruction.attributes["epsilon"])
+    def __init__(self, b: Builder, i: Instruction) -> None:
+        self.b, self.i = b, i
+        self.kind = b.type(i.operands[0])
+        self.feature: int = i.attributes["feature_index"]
+        self.count = math.prod(s for d, s in enumerate(self.kind.shape) if d != self.feature)
+        self.body = ""
 
-    def op(self, opcode: str, *operands: str) -> str:
-        """An elementwise operation."""
-        kind = self._editor.get(self._edit.computation, operands[0]).type
-        return self._edit.add(opcode, operands, type=kind)
+    def result(self) -> str:
+        x, *rest = self.i.operands
+        if self.i.opcode == "batch_norm_inference":
+            scale, offset, mean, variance = rest
+            return self.scaled(self.normalised(x, mean, variance), scale, offset)
+        if self.i.opcode == "batch_norm_training":
+            scale, offset = rest
+            mean = self.mean(x)
+            centred = self.b.op("subtract", x, self.wide(mean))
+            variance = self.mean(self.b.op("multiply", centred, centred))
+            output = self.scaled(self.normalised(x, mean, variance), scale, offset)
+            return self.b.op("tuple", output, mean, variance)
+        return self.gradients(x, *rest)
 
-    def constant(self, value: float, kind: TensorType) -> str:
-        """A splat."""
-        array = np.asarray(value, np.float64).astype(kind.element.dtype)
-        return self._edit.add("constant", type=kind, attributes=Attributes(value=Literal(kind, array)))
+    def gradients(self, x: str, scale: str, mean: str, variance: str, grad: str) -> str:
+        b = self.b
+        centred = b.op("subtract", x, self.wide(mean))
+        biased = self.biased(variance)
+        deviation = b.op("sqrt", biased)
+        count = b.splat(self.kind, self.count)
+        spread = b.op("subtract", b.op("multiply", grad, count), self.wide(self.sum(grad)))
+        along = self.wide(self.sum(b.op("multiply", grad, centred)))
+        bent = b.op("divide", b.op("multiply", along, centred), biased)
+        factor = b.op("divide", b.op("divide", self.wide(scale), deviation), count)
+        grad_x = b.op("multiply", factor, b.op("subtract", spread, bent))
+        grad_scale = self.sum(b.op("multiply", grad, b.op("divide", centred, deviation)))
+        return b.op("tuple", grad_x, grad_scale, self.sum(grad))
 
-    def spread(self, vector: str) -> str:
-        """A vector over the whole shape."""
-        attributes = Attributes(broadcast_dimensions=(self.feature,))
-        return self._edit.add("broadcast_in_dim", [vector], type=self.kind, attributes=attributes)
+    def wide(self, name: str) -> str:
+        """A value for each feature, repeated to the operand's shape."""
+        return self.b.broadcast(name, self.kind.shape, (self.feature,))
 
-    def total(self, value: str) -> str:
-        """Sums over all dimensions but the features'."""
-        scalar = TensorType(self.kind.element, ())
-        zero = self.constant(0.0, scalar)
-        names = [self._edit.fresh_name("param") for _ in range(2)]
-        body = [
-            Instruction(name, "parameter", scalar, (), Attributes(index=index))
-            for index, name in enumerate(names)
-        ]
-        root = self._edit.fresh_name("add")
-        body.append(Instruction(root, "add", scalar, tuple(names)))
-        adder = self._edit.add_computation("batch_norm_sum", body, root)
-        return self._edit.add(
-            "reduce",
-            [value, zero],
-            type=self.vector_kind,
-            attributes=Attributes(dimensions=self.others),
-            called=(adder,),
-        )
+    def biased(self, variance: str) -> str:
+        epsilon = np.float32(self.i.attributes["epsilon"])
+        return self.b.op("add", self.wide(variance), self.b.splat(self.kind, epsilon))
 
-    def mean(self, value: str) -> str:
-        """The mean a feature."""
-        return self.op("divide", self.total(value), self.constant(self.count, self.vector_kind))
+    def normalised(self, x: str, mean: str, variance: str) -> str:
+        centred = self.b.op("subtract", x, self.wide(mean))
+        return self.b.op("divide", centred, self.b.op("sqrt", self.biased(variance)))
 
-    def deviation(self, variance: str) -> str:
-        """sqrt(variance + epsilon), a feature."""
-        return self.op("sqrt", self.op("add", variance, self.constant(self.epsilon, self.vector_kind)))
+    def scaled(self, x: str, scale: str, offset: str) -> str:
+        return self.b.op("add", self.b.op("multiply", self.wide(scale), x), self.wide(offset))
 
-    def tuple(self, *values: str) -> str:
-        """Several results."""
-        return self._edit.add("tuple", values)
+    def mean(self, x: str) -> str:
+        total = self.sum(x)
+        return self.b.op("divide", total, self.b.splat(self.b.type(total), self.count))
 
+    def sum(self, x: str) -> str:
+        zero = self.b.splat(TensorType(self.kind.element, ()), 0)
+        others = tuple(d for d in range(self.kind.rank) if d != self.feature)
+        return self.b.add("reduce", (x, zero), None, Attributes(dimensions=others), (self.adder(),))
 
-def _normal(b: _Builder, x: str, scale: str, offset: str, mean: str, variance: str) -> str:
-    centred = b.op("subtract", x, b.spread(mean))
-    normal = b.op("divide", centred, b.spread(b.deviation(variance)))
-    return b.op("add", b.op("multiply", b.spread(scale), normal), b.spread(offset))
-
-
-def _inference(b: _Builder, instruction: Instruction) -> str:
-    x, scale, offset, mean, variance = instruction.operands
-    return _normal(b, x, scale, offset, mean, variance)
-
-
-def _training(b: _Builder, instruction: Instruction) -> str:
-    x, scale, offset = instruction.operands
-    mean = b.mean(x)
-    centred = b.op("subtract", x, b.spread(mean))
-    variance = b.mean(b.op("multiply", centred, centred))
-    return b.tuple(_normal(b, x, scale, offset, mean, variance), mean, variance)
-
-
-def _grad(b: _Builder, instruction: Instruction) -> str:
-    x, scale, mean, variance, gradient = instruction.operands
-    centred = b.op("subtract", x, b.spread(mean))
-    shifted = b.op("add", variance, b.constant(b.epsilon, b.vector_kind))
-    deviation = b.op("sqrt", shifted)
-    grad_offset = b.total(gradient)
-    along = b.total(b.op("multiply", gradient, centred))
-    scaled = b.op("multiply", gradient, b.constant(b.count, b.kind))
-    drift = b.op("divide", b.op("multiply", b.spread(along), centred), b.spread(shifted))
-    inner = b.op("subtract", b.op("subtract", scaled, b.spread(grad_offset)), drift)
-    factor = b.op("divide", b.op("divide", scale, deviation), b.constant(b.count, b.vector_kind))
-    grad_x = b.op("multiply", b.spread(factor), inner)
-    grad_scale = b.total(b.op("multiply", gradient, b.op("divide", centred, b.spread(deviation))))
-    return b.tuple(grad_x, grad_scale, grad_offset)
+    def adder(self) -> str:
+        """A computation that adds two scalars, made once."""
+        if not self.body:
+            edit, scalar = self.b.edit, TensorType(self.kind.element, ())
+            names = [edit.fresh_name(f"arg{k}") for k in (0, 1)]
+            inner = [
+                Instruction(name, "parameter", scalar, (), Attributes(index=k))
+                for k, name in enumerate(names)
+            ]
+            inner.append(Instruction(edit.fresh_name("add"), "add", scalar, tuple(names)))
+            self.body = edit.add_computation("add", inner, inner[-1].name)
+        return self.body

@@ -54,7 +54,7 @@ def _known(editor: Editor, computation: str, i: Instruction) -> int | None:
         return 0
     if choice.opcode != "constant":
         return None
-    value = int(choice.literal.splat_value)  # type: ignore[call-overload]
+    value = int(choice.literal.array)
     if i.opcode == "if":
         return 0 if value else 1
     return value if 0 <= value < len(i.called) else len(i.called) - 1

@@ -23,7 +23,17 @@ HOIST = Rule(
 )
 
 _CHEAP = frozenset(
-    ["constant", "iota", "broadcast_in_dim", "reshape", "get_tuple_element", "tuple", "convert", "transpose", "slice"]
+    [
+        "constant",
+        "iota",
+        "broadcast_in_dim",
+        "reshape",
+        "get_tuple_element",
+        "tuple",
+        "convert",
+        "transpose",
+        "slice",
+    ]
 )
 _STAY = frozenset({"parameter", "tuple", "optimization_barrier", "after_all", "create_token"})
 
@@ -90,9 +100,9 @@ def _is_worth_it(editor: Editor, loop: Loop, name: str, fixed: dict[str, Instruc
 
 def _is_constant(fixed: dict[str, Instruction], name: str) -> bool:
     i = fixed[name]
-    return i.opcode == "constant" or (
-        i.opcode in _CHEAP and bool(i.operands) and all(_is_constant(fixed, o) for o in i.operands)
-    )
+    if i.opcode not in _CHEAP or i.opcode == "get_tuple_element":
+        return False
+    return all(_is_constant(fixed, operand) for operand in i.operands)
 
 
 def _outside(edit: Edit, loop: Loop, name: str, made: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compiler.ir.editor import Editor
 from compiler.ir.program import Instruction
-from compiler.ir.types import same_value_type
+from compiler.ir.types import DYNAMIC, TensorType, same_value_type
 from compiler.passes.base import PassContext
 from compiler.passes.rules.pattern import Build, Builder, Pattern, Site
 
@@ -41,7 +41,16 @@ def apply_patterns(
         for opcode, entries in patterns.items()
     }
     for computation in computations:
-        _Worklist(editor, context, allowed, computation).run()
+        if not _has_dynamic_sizes(editor, computation):
+            _Worklist(editor, context, allowed, computation).run()
+
+
+def _has_dynamic_sizes(editor: Editor, computation: str) -> bool:
+    """True before shape refinement; rules compute with sizes and wait for it."""
+    return any(
+        isinstance(i.type, TensorType) and DYNAMIC in i.type.shape
+        for i in editor.working(computation).instructions.values()
+    )
 
 
 class _Worklist:
