@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ def test_contradictions_keep_to_the_buffers_and_lose_nothing(comparator: str, si
             assert sorted(row.tolist()) == sorted(before.tolist())
 
 
-def _with_layouts(module: Module, layouts: list[tuple[int, ...]]) -> Module:
+def _with_layouts(module: Module, layouts: Sequence[tuple[int, ...]]) -> Module:
     """The program's parameters and its one result in other layouts."""
     entry = module.entry_computation
     order = iter(layouts)

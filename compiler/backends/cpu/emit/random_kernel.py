@@ -117,7 +117,7 @@ class _Generator:
         wanted = 1
         if self.threads > 1:
             wanted = max(1, int(min(self.threads * _TASKS_PER_THREAD, stream.blocks * _BLOCK_NS / _TASK_NS)))
-        step = max(lanes, -(-(-(-stream.blocks // wanted)) // lanes) * lanes)
+        step = max(1, -(-stream.blocks // (wanted * lanes))) * lanes
         tasks = max(1, -(-stream.blocks // step))
         writer = KernelWriter(1)
         b = writer.b
