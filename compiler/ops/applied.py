@@ -88,16 +88,23 @@ def is_promotable(source: AnyElement, target: AnyElement) -> bool:
 
 
 def check_reducer(
-    site: Site, inputs: Sequence[TensorType], inits: Sequence[TensorType], constraint: str, promoted: str
+    site: Site,
+    inputs: Sequence[TensorType],
+    inits: Sequence[TensorType],
+    constraint: str,
+    promoted: str,
+    allowed: Sequence[int] = (),
 ) -> tuple[TensorType, ...]:
     """Checks the body of a reduction: 2N scalars to N scalars, wide enough for inputs and initial values.
+
+    `allowed` as in `scalar_results`.
 
     Returns:
         The scalar types that the body returns.
     """
     body = site.called[0]
     count = len(inputs)
-    found = scalar_results(body, count, constraint)
+    found = scalar_results(body, count, constraint, allowed)
     require(
         len(body.parameters) == 2 * count,
         f"{constraint} the computation must take {2 * count} scalars, but takes {len(body.parameters)}",

@@ -76,7 +76,9 @@ def _infer_reduce(site: Site) -> Type:
 
 def _verify_reduce(site: Site) -> None:
     inputs, inits = halves(site)
-    check_reducer(site, inputs, inits, "(C6)", "(C2)")
+    dimensions = site.attributes["dimensions"]
+    left = [size for d, size in enumerate(inputs[0].shape) if d not in dimensions]
+    check_reducer(site, inputs, inits, "(C6)", "(C2)", left)
 
 
 def _reduce(evaluation: Evaluation, *operands: Array) -> Value:

@@ -88,7 +88,7 @@ def _infer_reduce_window(site: Site) -> Type:
 
 def _verify_reduce_window(site: Site) -> None:
     inputs, inits = halves(site)
-    check_reducer(site, inputs, inits, "(C13)", "(C3)")
+    check_reducer(site, inputs, inits, "(C13)", "(C3)", site.attributes["window_dimensions"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,9 @@ def reduce_windows(
     if 0 in shape:
         return tuple(np.zeros(shape, x.dtype) for x in padded)
     folder = Folder(evaluation)
-    if folder.opcode == "add" and folder.element.kind in ("float", "complex"):
-        if math.prod(window.size) <= _PLAIN_TERMS:
-            return (_plain_sums(folder, padded[0], inits[0], window, shape),)
+    is_short = math.prod(window.size) <= _PLAIN_TERMS
+    if is_short and folder.opcode == "add" and folder.element.kind in ("float", "complex"):
+        return (_plain_sums(folder, padded[0], inits[0], window, shape),)
     values = folder.enter(padded)
     # Inner dimensions first: their runs are neighbours in the window's own order.
     for d in reversed(range(rank)):
