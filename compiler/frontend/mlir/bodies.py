@@ -67,6 +67,7 @@ class BodyImporter(ABC):
     def _parameter(self, body: Body, index: int, kind: Type, location: Any, op: Operation) -> str:
         name = self._name(f"arg{index}")
         place = self.reader.resolve(location) or self._place(op)
+        self.positions[name] = self.lines.at(op.offset)
         body.instructions[name] = Instruction(name, "parameter", kind, (), Attributes(index=index), (), place)
         return name
 

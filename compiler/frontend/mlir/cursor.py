@@ -10,8 +10,7 @@ from compiler.frontend.mlir.lexer import tokenize
 from compiler.frontend.mlir.type_text import buffer_type, element_type, tensor_type
 from compiler.ir.types import ELEMENTS, TOKEN, FutureType, TensorType, TupleType, Type
 
-_RESOURCES = re.compile(r"\{-#.*#-\}", re.DOTALL)
-_BLOB = re.compile(r'([\w.$]+)\s*:\s*"0x([0-9A-Fa-f]*)"')
+_BLOB = re.compile(r'(?<![\w.$])([\w.$]++)\s*+:\s*+"0x([0-9A-Fa-f]*+)"')
 MAX_DEPTH = 400
 
 
@@ -24,10 +23,10 @@ class Cursor:
         self.line_offset = line_offset
         self.resources: dict[str, str] = {}
         body = text
-        resources = _RESOURCES.search(text) if "{-#" in text else None
-        if resources is not None:
-            self.resources = dict(_BLOB.findall(resources.group(0)))
-            body = text[: resources.start()]
+        start, end = text.find("{-#"), text.rfind("#-}")
+        if 0 <= start < end:
+            self.resources = dict(_BLOB.findall(text, start, end))
+            body = text[:start]
         self.tokens, self.offsets = tokenize(body, filename)
         self.at = 0
         self.depth = 0

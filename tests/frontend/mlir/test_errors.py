@@ -114,7 +114,7 @@ def test_mistakes_in_files(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["dense<", 'dense<"', "tensor<", "array<", "(", "<", "%a", "loc(", '"\\', "//"]
+    "piece", ["dense<", 'dense<"', "tensor<", "array<", "(", "<", "%a", "loc(", '"\\', "//", "{-#", 'a : "0x']
 )
 def test_repeated_beginnings_take_linear_time(piece: str) -> None:
     failure(piece * 50_000)
