@@ -102,7 +102,7 @@ def save_arrays(path: str, prefix: str, arrays: Sequence[Array], *, widen: bool 
 
 
 def _portable(array: Array, widen: bool) -> Array:
-    if array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8", "float4", "float6")):
+    if array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8_", "float4_", "float6_")):
         return array.astype(np.float32) if widen else array.view(f"u{array.dtype.itemsize}")
     if array.dtype.name in ("int2", "int4"):
         return array.astype(np.int8)

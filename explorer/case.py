@@ -54,7 +54,7 @@ class Tolerance:
         name = wanted.dtype.name
         if name in ("bfloat16", "float16"):
             scale = 200.0 if name == "bfloat16" else 30.0
-        elif name.startswith(("float8", "float4", "float6")):
+        elif name.startswith(("float8_", "float4_", "float6_")):
             scale = 1500.0
         elif wanted.dtype in (np.float64, np.complex128):
             scale = 1e-4
