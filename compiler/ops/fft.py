@@ -1,7 +1,7 @@
 """Discrete Fourier transforms of one to three dimensions.
 
-They are computed in the elements' own precision, dimension after dimension in the order of XLA's CPU library, the scale
-of inverse transforms last: the last digits come out the same so.
+They are computed in the elements' own precision, dimension after dimension and scaled in the order of XLA's CPU library:
+the last digits come out the same so.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def _transformed(x: Array, kind: str, length: tuple[int, ...], axes: tuple[int, 
         axes = axes[:-1]
     else:
         found = x
-    for axis in reversed(axes) if kind == "FFT" else axes:
+    for axis in axes if kind == "RFFT" else reversed(axes):
         found = (
             transforms.ifft(found, axis=axis, norm="forward")
             if kind == "IFFT"
             else transforms.fft(found, axis=axis)
         )
-    if kind == "IFFT":
-        found = found * found.real.dtype.type(1 / math.prod(length))
+        if kind == "IFFT" and axis == axes[-1]:
+            found = found * found.real.dtype.type(1 / math.prod(length))
     return np.asarray(found)
 
 
