@@ -123,6 +123,14 @@ class Evaluation:
         """The function registered for a custom call."""
         return self._interpreter.custom_calls.get(target)
 
+    def module_attribute(self, name: str) -> Any:
+        """An attribute of the module, None when it has no such."""
+        return self._interpreter.module.attributes.get(name)
+
+    def run_on_partitions(self, index: int, arguments: Sequence[Sequence[Value]]) -> list[Value]:
+        """Runs a called computation as the processes of 1 × n partitions, each with its own arguments."""
+        return self._interpreter.run_on_partitions(self.called[index].name, arguments)
+
     def run_parallel(
         self, programs: Sequence[Sequence[str]], operands: Sequence[Value], infeed: Sequence[str]
     ) -> list[Value]:
@@ -263,6 +271,11 @@ class Interpreter:
         for value in run_grid(grid, bodies):
             results += list(value) if isinstance(value, tuple) else [value]
         return results
+
+    def run_on_partitions(self, computation: str, arguments: Sequence[Sequence[Value]]) -> list[Value]:
+        """See `Evaluation.run_on_partitions`."""
+        grid = DeviceGrid(1, len(arguments))
+        return run_grid(grid, [self._process(computation, own) for own in arguments])
 
     def _process(self, computation: str, arguments: Sequence[Value]) -> Callable[[Devices], Value]:
         def run(devices: Devices) -> Value:

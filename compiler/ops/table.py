@@ -46,6 +46,7 @@ FAMILIES = (
     "collectives",
     "host_transfer",
     "custom_call",
+    "sharding",
 )
 """The modules of `compiler.ops` that export `OPERATIONS`."""
 
