@@ -26,7 +26,7 @@ class CompileOptions:
     fp_fast: bool = False
     threads: int = 0
     verify_each: bool = False
-    restraint: Restraint = Restraint()
+    restraint: Restraint = field(default_factory=Restraint)
     keep_rewrites: bool = True
 
 

@@ -183,7 +183,7 @@ def _ulps(got: Array, wanted: Array, apart: Array) -> float:
     else:
         import ml_dtypes
 
-        info = ml_dtypes.finfo(wanted.dtype)
+        info = ml_dtypes.finfo(wanted.dtype)  # type: ignore[no-untyped-call]
         exponent = np.floor(np.log2(np.maximum(base, float(info.smallest_normal))))
         unit = np.exp2(exponent) * float(info.eps)
     with np.errstate(all="ignore"):

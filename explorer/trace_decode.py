@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -187,7 +187,7 @@ class _Decoder:
         (tag, inner), *_ = value.items()
         if tag == "dict":
             return Attributes({key: self.value(entry) for key, entry in inner.items()})
-        readers = {
+        readers: dict[str, Callable[[Any], Any]] = {
             "float": float,
             "literal": self.literal,
             "type": self.type,

@@ -16,7 +16,9 @@ ValueKey = tuple[str, str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in memory. `kind` is one of:
+    """A place in memory.
+
+    `kind` is one of:
 
     - `parameter`: the caller's buffer of entry parameter leaf number `index` (leaves flattened in order);
     - `result`: the buffer the caller gives for result leaf number `index`;
