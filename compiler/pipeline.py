@@ -20,15 +20,25 @@ from compiler.passes.chlo_legalize import ChloLegalize
 from compiler.passes.composite_lowering import CompositeLowering
 from compiler.passes.conditional_simplifier import ConditionalSimplifier
 from compiler.passes.constant_folding import ConstantFolding
+from compiler.passes.convolution_canonicalizer import ConvolutionCanonicalizer
 from compiler.passes.copy_insertion import CopyInsertion
 from compiler.passes.cse import CommonSubexpressionElimination
 from compiler.passes.dce import DeadCodeElimination
+from compiler.passes.dot_canonicalizer import DotCanonicalizer
 from compiler.passes.flatten_call_graph import FlattenCallGraph
 from compiler.passes.fusion import Fusion
 from compiler.passes.layout_assignment import LayoutAssignment, ReshapeToBitcast
+from compiler.passes.map_inliner import MapInliner
+from compiler.passes.optimization_barrier_expander import OptimizationBarrierExpander
 from compiler.passes.schedule import Scheduler
+from compiler.passes.shape_canonicalizer import ShapeCanonicalizer
+from compiler.passes.sort_simplifier import SortSimplifier
+from compiler.passes.transpose_folding import TransposeFolding
+from compiler.passes.tuple_simplifier import TupleSimplifier
 from compiler.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
 from compiler.passes.while_loop_simplifier import WhileLoopSimplifier
+from compiler.passes.while_loop_trip_count_annotator import WhileLoopTripCountAnnotator
+from compiler.passes.zero_sized_elimination import ZeroSizedElimination
 
 
 def common_stages() -> list[Stage]:
@@ -47,6 +57,13 @@ def common_stages() -> list[Stage]:
             "sums and arithmetic simplify and fuse, a batch norm does not",
         ),
         Stage("flatten-call-graph", FlattenCallGraph(), "each loop may now be changed for itself"),
+        Stage("map-inliner", MapInliner(), "a map is elementwise operations in disguise"),
+        Stage("tuple-simplifier", TupleSimplifier(), "functions of several results are inlined now"),
+        Stage(
+            "zero-sized-hlo-elimination",
+            ZeroSizedElimination(),
+            "nobody after this needs to think of nothing",
+        ),
         Stage("dce", DeadCodeElimination(), "inlining leaves unused values behind"),
         Stage("cse", CommonSubexpressionElimination(), "inlined functions repeat constants and broadcasts"),
         Stage("constant-folding", ConstantFolding(), "shows the simplifiers what is known"),
@@ -62,6 +79,27 @@ def common_stages() -> list[Stage]:
             "while-loop-invariant-code-motion",
             WhileLoopInvariantCodeMotion(),
             "only real work is left in the bodies",
+        ),
+        Stage(
+            "while-loop-trip-count-annotator",
+            WhileLoopTripCountAnnotator(),
+            "when loops have their final state; costs and schedules ask for it",
+        ),
+        Stage("sort-simplifier", SortSimplifier(), "what nobody reads of a sort is dead by now"),
+        Stage("transpose-folding", TransposeFolding(), "products read their operands in any order"),
+        Stage("dot-canonicalizer", DotCanonicalizer(), "kernels know one form of product"),
+        Stage(
+            "convolution-canonicalizer", ConvolutionCanonicalizer(), "kernels pad and reverse as they read"
+        ),
+        Stage(
+            "optimization-barrier-expander",
+            OptimizationBarrierExpander(),
+            "the passes that barriers hold back are over, but for the last merging of equal values",
+        ),
+        Stage(
+            "reshape-broadcast-transpose-canonicalizer",
+            ShapeCanonicalizer(),
+            "ahead of layouts and fusion, which expect broadcasts that only repeat",
         ),
         Stage("late-constant-folding", ConstantFolding(), "simplification leaves constants together"),
         Stage("late-cse", CommonSubexpressionElimination(), "and equal values"),

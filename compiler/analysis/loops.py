@@ -1,6 +1,6 @@
 """Loops as passes see them: the carried elements, which of them never change, and how often the body runs.
 
-A `while` has one operand, its state; the state of most loops is a tuple, and only such loops are looked into here.
+A `while` has one operand, its state: a tuple of elements, or a single value, which counts as the only element.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ MAX_TRIPS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop over a tuple whose body ends in a `tuple`; `inits` are the elements it starts with."""
+    """A loop with its elements told apart; `inits` are those it starts with. `is_tuple` is False for a single value."""
 
     computation: str
     instruction: Instruction
     condition: Computation
     body: Computation
     inits: tuple[str, ...]
+    is_tuple: bool = True
 
     @property
     def results(self) -> tuple[str, ...]:
         """Names in the body of the elements' next values."""
-        return self.body.root_instruction.operands
+        return self.body.root_instruction.operands if self.is_tuple else (self.body.root,)
 
     @property
     def width(self) -> int:
@@ -37,6 +38,8 @@ class Loop:
     def element_of(self, body: Computation, name: str) -> int | None:
         """Which carried element a value of the body or the condition is, unchanged."""
         i = body[name]
+        if not self.is_tuple:
+            return 0 if name == body.parameters[0] else None
         if i.opcode == "get_tuple_element" and i.operands[0] == body.parameters[0]:
             index: int = i.attributes["index"]
             return index
@@ -49,12 +52,14 @@ class Loop:
 
 
 def loop_at(editor: Editor, computation: str, name: str) -> Loop | None:
-    """The loop that a `while` is, if its state is put together ahead of it and at the body's end."""
+    """The loop that a `while` is; None when a tuple state is not put together ahead of it and at the body's end."""
     i = editor.get(computation, name)
     state = editor.get(computation, i.operands[0])
-    if i.opcode != "while" or state.opcode != "tuple" or not isinstance(i.type, TupleType):
-        return None
     condition, body = (editor.computation(called) for called in i.called)
+    if not isinstance(i.type, TupleType):
+        return Loop(computation, i, condition, body, i.operands, False)
+    if state.opcode != "tuple":
+        return None
     if body.root_instruction.opcode != "tuple" or len(state.operands) != len(i.type.elements):
         return None
     return Loop(computation, i, condition, body, state.operands)
@@ -65,7 +70,7 @@ def trip_count(editor: Editor, loop: Loop) -> int | None:
 
     Counters that would wrap on the way are not counted.
     """
-    test = _without_casts(loop.condition)
+    test = _test(loop)
     if test is None:
         return None
     direction, index, limit = test
@@ -78,13 +83,13 @@ def trip_count(editor: Editor, loop: Loop) -> int | None:
     return _count(direction, start, bound, step, kind)
 
 
-def _without_casts(condition: Computation) -> tuple[str, int, int | tuple[int]] | None:
+def _test(loop: Loop) -> tuple[str, int, int | tuple[int]] | None:
     """The condition as (direction, element, limit): the limit a number, or a 1-tuple of the element that holds it."""
-    root = condition.root_instruction
+    root = loop.condition.root_instruction
     if root.opcode != "compare":
         return None
     direction: str = root.attributes["comparison_direction"]
-    sides = [_side(condition, name) for name in root.operands]
+    sides = [_side(loop, name) for name in root.operands]
     if sides[0] is None or sides[1] is None:
         return None
     if isinstance(sides[0], int):
@@ -95,11 +100,9 @@ def _without_casts(condition: Computation) -> tuple[str, int, int | tuple[int]] 
     return (direction, left[0], right) if isinstance(left, tuple) and right is not None else None
 
 
-def _side(condition: Computation, name: str) -> int | tuple[int] | None:
-    i = condition[name]
-    if i.opcode == "get_tuple_element" and i.operands[0] == condition.parameters[0]:
-        return (i.attributes["index"],)
-    return _constant(i)
+def _side(loop: Loop, name: str) -> int | tuple[int] | None:
+    index = loop.element_of(loop.condition, name)
+    return (index,) if index is not None else _constant(loop.condition[name])
 
 
 def _constant(i: Instruction) -> int | None:

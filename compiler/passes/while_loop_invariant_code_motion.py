@@ -53,7 +53,7 @@ class WhileLoopInvariantCodeMotion:
         for computation in reachable(editor):
             for name in [i.name for i in editor.computation(computation) if i.opcode == "while"]:
                 loop = loop_at(editor, computation, name)
-                if loop is not None and callers.is_exclusive(loop):
+                if loop is not None and loop.is_tuple and callers.is_exclusive(loop):
                     _hoist(editor, loop, small)
 
 

@@ -37,13 +37,15 @@ def _simplify(editor: Editor, callers: Callers, computation: str, name: str) -> 
     loop = loop_at(editor, computation, name)
     if loop is None:
         return
-    if callers.is_exclusive(loop):
+    is_exclusive = callers.is_exclusive(loop)
+    if loop.is_tuple and is_exclusive:
         remove_unused(editor, loop.condition.name)
         remove_unused(editor, loop.body.name)
         _sink_constants(editor, loop)
-    _forward_invariants(editor, loop)
+    if loop.is_tuple:
+        _forward_invariants(editor, loop)
     loop = loop_at(editor, computation, name)
-    if loop is None or _remove(editor, loop) or not callers.is_exclusive(loop):
+    if loop is None or _remove(editor, loop) or not (loop.is_tuple and is_exclusive):
         return
     dead = _dead_elements(editor, loop)
     if dead and len(dead) < loop.width:

@@ -327,3 +327,33 @@ def test_flattening_copies_what_copies_call() -> None:
     assert len(after.computations) == 7
     names = [i.name for c in after.computations.values() for i in c]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(("trips", "expected"), [(0, []), (1, ["add"]), (4, ["while"])])
+def test_loops_over_one_value_are_counted(trips: int, expected: list[str]) -> None:
+    m = ModuleBuilder()
+    f = m.computation("condition")
+    f.root(
+        f.op(
+            "compare",
+            f.parameter(I32),
+            f.constant(trips, I32),
+            comparison_direction="LT",
+            compare_type="SIGNED",
+        )
+    )
+    f = m.computation("body")
+    f.root(f.op("add", f.parameter(I32), f.constant(1, I32)))
+    f = m.computation("main")
+    f.root(f.op("while", f.constant(0, I32), called=("condition", "body")))
+    after = transformed(
+        m.build(),
+        WhileLoopSimplifier(),
+        WhileLoopTripCountAnnotator(),
+        WhileLoopInvariantCodeMotion(),
+        DeadCodeElimination(),
+    )
+    assert opcodes(after) == expected
+    assert after.entry_computation.root_instruction.attributes.get("known_trip_count") == (
+        trips if trips > 1 else None
+    )

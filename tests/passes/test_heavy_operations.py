@@ -22,7 +22,9 @@ from tests.passes.harness import context, inputs, opcodes, run, transformed
 Dims = tuple[int, ...]
 
 
-def product(lhs: Dims, rhs: Dims, batch: tuple[Dims, Dims], summed: tuple[Dims, Dims], turn: Dims | None = None) -> Module:
+def product(
+    lhs: Dims, rhs: Dims, batch: tuple[Dims, Dims], summed: tuple[Dims, Dims], turn: Dims | None = None
+) -> Module:
     """A dot_general of integers, whose sums are exact; `turn` transposes the left operand first."""
     m = ModuleBuilder()
     f = m.computation("main")
@@ -62,7 +64,9 @@ def test_products_become_products_of_matrices(module: Module) -> None:
         if i.opcode == "dot_general":
             batch = i.tensor.rank - 2
             places = tuple(range(batch))
-            assert i.attributes["lhs_batching_dimensions"] == i.attributes["rhs_batching_dimensions"] == places
+            assert (
+                i.attributes["lhs_batching_dimensions"] == i.attributes["rhs_batching_dimensions"] == places
+            )
             assert i.attributes["lhs_contracting_dimensions"] == (batch + 1,)
             assert i.attributes["rhs_contracting_dimensions"] == (batch,)
 
@@ -82,7 +86,9 @@ def test_dot_becomes_dot_general() -> None:
     ("turn", "summed", "folds"),
     [((1, 0), ((1,), (0,)), True), ((2, 0, 1), ((0,), (0,)), True), ((1, 0, 2), ((2,), (0,)), False)],
 )
-def test_transposes_fold_where_free_dimensions_keep_their_order(turn: Dims, summed: tuple[Dims, Dims], folds: bool) -> None:
+def test_transposes_fold_where_free_dimensions_keep_their_order(
+    turn: Dims, summed: tuple[Dims, Dims], folds: bool
+) -> None:
     shape = (4, 3) if len(turn) == 2 else (2, 3, 4)
     module = product(shape, (4, 5), ((), ()), summed, turn)
     after = transformed(module, TransposeFolding())
@@ -94,7 +100,9 @@ def convolution(pads: tuple[Dims, Dims, Dims], flip: Dims = (), value: float = 0
     f = m.computation("main")
     x, w = f.parameter(I32, 1, 6, 7, 2), f.parameter(I32, 3, 2, 2, 4)
     low, high, gaps = pads
-    x = f.op("pad", x, f.constant(value, I32), edge_padding_low=low, edge_padding_high=high, interior_padding=gaps)
+    x = f.op(
+        "pad", x, f.constant(value, I32), edge_padding_low=low, edge_padding_high=high, interior_padding=gaps
+    )
     if flip:
         w = f.op("reverse", w, dimensions=flip)
     f.root(
@@ -130,7 +138,10 @@ def test_padding_and_reversal_move_into_convolutions() -> None:
 
 
 def test_other_padding_stays_outside() -> None:
-    for module in (convolution(((0, 1, 2, 0), (0, 0, 0, 0), (0, 0, 0, 0)), value=1), convolution(((1, 1, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)))):
+    for module in (
+        convolution(((0, 1, 2, 0), (0, 0, 0, 0), (0, 0, 0, 0)), value=1),
+        convolution(((1, 1, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0))),
+    ):
         assert opcodes(transformed(module, ConvolutionCanonicalizer())) == ["pad", "convolution"]
 
 
@@ -141,7 +152,9 @@ def sorting(read: Dims, size: int = 9) -> Module:
     own = [f.parameter(I32) for _ in range(6)]
     f.root(f.op("compare", own[0], own[1], comparison_direction="LT", compare_type="SIGNED"))
     f = m.computation("main")
-    done = f.op("sort", *(f.parameter(I32, size) for _ in range(3)), called=("compare",), dimension=0, is_stable=True)
+    done = f.op(
+        "sort", *(f.parameter(I32, size) for _ in range(3)), called=("compare",), dimension=0, is_stable=True
+    )
     f.root(*[f.element(done, index) for index in read])
     return m.build()
 
@@ -197,10 +210,20 @@ def test_broadcasts_only_repeat_afterwards() -> None:
     turned = f.shaped("broadcast_in_dim", (3, 4, 2), y, broadcast_dimensions=(2, 0))
     f.root(rows, turned, f.op("transpose", x, permutation=(1, 0)))
     after = transformed(m.build(), ShapeCanonicalizer())
-    assert opcodes(after) == ["reshape", "broadcast_in_dim", "transpose", "broadcast_in_dim", "reshape", "tuple"]
+    assert opcodes(after) == [
+        "reshape",
+        "broadcast_in_dim",
+        "transpose",
+        "broadcast_in_dim",
+        "reshape",
+        "tuple",
+    ]
     for i in after.entry_computation:
         if i.opcode == "broadcast_in_dim":
-            source, dims = after.entry_computation[i.operands[0]].tensor.shape, i.attributes["broadcast_dimensions"]
+            source, dims = (
+                after.entry_computation[i.operands[0]].tensor.shape,
+                i.attributes["broadcast_dimensions"],
+            )
             assert dims == tuple(sorted(dims))
             assert source == tuple(i.tensor.shape[d] for d in dims)
 

@@ -51,7 +51,7 @@ class CpuCapabilities:
         """Every operation that is left after the pipeline has a kernel or a library call."""
         from compiler.ops import OPERATIONS
 
-        return opcode in OPERATIONS
+        return opcode in OPERATIONS and not opcode.startswith("batch_norm_")
 
     def accepts_fusion(self, kind: str, opcodes: frozenset[str]) -> str:
         """Any fusion of elementwise operations and data movement can be compiled."""
