@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compiler.ir.replay import apply
-
 from compiler.ir.location import source_line
 from compiler.ir.program import Module
+from compiler.ir.replay import apply
 from compiler.ir.rewrite import Rewrite
 from compiler.options import CompileOptions
 from compiler.pass_manager import Restraint
@@ -60,7 +59,7 @@ class Progress:
 
     say: Callable[[str], None] = lambda text: None
     check_cancelled: Callable[[], None] = lambda: None
-    remember: Callable[[Mapping[str, str]], None] = lambda state: None
+    remember: Callable[[Mapping[str, Verdict]], None] = lambda known: None
 
 
 @dataclass
@@ -71,10 +70,12 @@ class Bisection:
     options: CompileOptions
     registry: Registry
     progress: Progress = field(default_factory=Progress)
-    known: dict[str, str] = field(default_factory=dict)
+    known: dict[str, Verdict] = field(default_factory=dict)
     repeats: int = 1
     trials: int = 0
     notes: list[str] = field(default_factory=list)
+    trace: Trace | None = None
+    """The recording of the compile that was searched, once there is one."""
 
     def run(self) -> Finding:
         """Searches to the end and returns the finding."""
@@ -85,6 +86,7 @@ class Bisection:
                 summary = "the oracle cannot judge the program as it was read"
             return self._finish(Finding(INPUT, summary, detail=started.detail))
         trace, optimised = self._compile(self.options)
+        self.trace = trace
         final = self._judge_module("final", trace.final)
         if final.result == BAD:
             return self._finish(self._in_stages(trace, final))
@@ -110,7 +112,7 @@ class Bisection:
         """Evaluates a program and asks the oracle; remembers the answer under `key`."""
         self.progress.check_cancelled()
         if key in self.known:
-            return Verdict(self.known[key], "as found earlier")
+            return self.known[key]
         self.trials += 1
         self.progress.say(f"trial {self.trials}: {key}")
         try:
@@ -138,7 +140,7 @@ class Bisection:
         return verdict
 
     def _note(self, key: str, verdict: Verdict) -> None:
-        self.known[key] = verdict.result
+        self.known[key] = verdict
         self.progress.remember(self.known)
 
     # ---- stages --------------------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ class Bisection:
 
     def _judge_detail(self, stage: StageRecord, final: Verdict) -> str:
         verdict = self._judge_module(f"after {stage.id}", stage.after)
-        return verdict.detail if verdict.detail and verdict.detail != "as found earlier" else final.detail
+        return verdict.detail or final.detail
 
     def _about(self, found: Finding, stage: StageRecord, rewrite: Rewrite) -> Finding:
         line = source_line(rewrite.location)

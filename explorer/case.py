@@ -117,7 +117,8 @@ class Command:
             words = [w.replace("{outputs}", str(arrays)).replace("{module}", str(text)) for w in self.words]
             environment = {**os.environ, "XLA_EXPLORE_OUTPUTS": str(arrays), "XLA_EXPLORE_MODULE": str(text)}
             try:
-                done = subprocess.run(words, env=environment, timeout=self.timeout, check=False)
+                # Its words go to standard error: standard output is the report's.
+                done = subprocess.run(words, env=environment, timeout=self.timeout, check=False, stdout=2)
             except subprocess.TimeoutExpired:
                 return Verdict(UNKNOWN, f"the command took longer than {self.timeout:g} s")
             except OSError as error:

@@ -82,6 +82,11 @@ def _dispatch(name: str, words: list[str]) -> int:
     command = import_module(f"views.cli.{name}_command")
     parser = _Parser(prog=f"xla-explore {name}", description=COMMANDS[name], allow_abbrev=False)
     command.configure(parser)
+    external: list[str] = []
+    if getattr(command, "TAKES_COMMAND", False) and "--" in words:
+        cut = words.index("--")
+        words, external = words[:cut], words[cut + 1 :]
+    parser.set_defaults(external=external)
     try:
         arguments = parser.parse_args(words)
     except SystemExit as stop:
