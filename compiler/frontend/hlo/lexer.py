@@ -25,7 +25,7 @@ TOKEN = re.compile(
     r"|-?\d(?:[\w.]|[eE_x][-+]|-(?=\d))*+"
     r"|[^\s\"]"
 )
-_SCAN = re.compile(rf"(?s:\s++|/\*.*?\*/|//[^\n]*+)*+(?:({TOKEN.pattern})|\Z|(.))")
+_SCAN = re.compile(rf"(?s:\s++|/\*.*?(?:\*/|\Z)|//[^\n]*+)*+(?:({TOKEN.pattern})|\Z|(.))")
 
 
 def tokenize(text: str, filename: str) -> tuple[list[str], list[int]]:
