@@ -17,9 +17,8 @@ from explorer.recorder import Progress, Recorder
 from explorer.trace import Trace
 
 if TYPE_CHECKING:
-    from compiler.frontend.load import Parsed
-
     from compiler.driver import Compilation, Optimised
+    from compiler.frontend.parsed import Parsed
 
 MAX_SOURCE_BYTES = 8 << 20
 """Texts of models larger than this are not kept in the trace."""
@@ -76,11 +75,10 @@ def read_sources(path: str) -> Mapping[str, str]:
 
 def user_errors() -> tuple[type[BaseException], ...]:
     """Exceptions that the user's input causes; their text is the message to print."""
-    from compiler.frontend.errors import SourceError
-
     from compiler.backends.base import BackendError
     from compiler.decisions.log import IllegalOverride
     from compiler.decisions.overrides import OverrideError
+    from compiler.frontend.errors import SourceError
     from compiler.options import OptionError
     from compiler.pass_manager import StageFailure
     from compiler.plugins import PluginError

@@ -207,7 +207,8 @@ class Encoder:
         ]
 
     def _change(self, value: Change) -> Any:
-        row = [value.computation, value.name, self.instruction(value.before), self.instruction(value.after)]
+        row: list[Any] = [value.computation, value.name]
+        row += [self.instruction(value.before), self.instruction(value.after)]
         if value.root or value.order or value.computation_before or value.computation_after or value.anchor:
             before, after = value.computation_before, value.computation_after
             row += [value.root, value.order, self.computation(before), self.computation(after), value.anchor]

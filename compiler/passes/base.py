@@ -73,9 +73,15 @@ class Option:
 class Pass(Protocol):
     """A transformation of programs. Instances hold no state between runs."""
 
-    name: str
-    """XLA's name where it has one, in kebab case: `algebraic-simplifier`."""
-    options: tuple[Option, ...]
+    @property
+    def name(self) -> str:
+        """XLA's name where it has one, in kebab case: `algebraic-simplifier`."""
+        ...
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Its knobs."""
+        ...
 
     def run(self, editor: Editor, context: PassContext) -> None:
         """Transforms the program."""
