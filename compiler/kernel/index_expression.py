@@ -148,6 +148,10 @@ class Index:
             return whole, rest
         if split:
             _look_for_split(rest, divisor)
+        if low < 0:
+            # Division rounds down; a dividend that is never negative needs no care about that.
+            turns = -(low // divisor)
+            whole, rest = whole - turns, rest + turns * divisor
         return whole + Index(((Quotient(rest, divisor), 1),)), Index(((Remainder(rest, divisor), 1),))
 
 
@@ -191,8 +195,8 @@ def _atom_range(atom: Atom) -> tuple[int, int]:
 
 def _look_for_split(rest: Index, divisor: int) -> None:
     for atom, count in rest.terms:
-        if isinstance(atom, Axis) and count > 0 and divisor % count == 0:
-            inner = divisor // count
+        if isinstance(atom, Axis) and divisor % count == 0:
+            inner = divisor // abs(count)
             if 1 < inner < atom.extent and atom.extent % inner == 0:
                 raise NeedsSplit(atom, inner)
 
