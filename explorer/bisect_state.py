@@ -60,7 +60,9 @@ def load_state(path: str, question: str) -> dict[str, Verdict] | None:
     try:
         if data["version"] != VERSION or data["question"] != question:
             return None
-        found = {str(key): Verdict(row["result"], str(row["detail"])) for key, row in data["verdicts"].items()}
+        found = {
+            str(key): Verdict(row["result"], str(row["detail"])) for key, row in data["verdicts"].items()
+        }
     except (KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: is not the state of a search") from None
     return {key: verdict for key, verdict in found.items() if verdict.result in (GOOD, BAD, UNKNOWN)}

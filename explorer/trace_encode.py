@@ -211,7 +211,8 @@ class Encoder:
         row += [self.instruction(value.before), self.instruction(value.after)]
         if value.root or value.order or value.computation_before or value.computation_after or value.anchor:
             before, after = value.computation_before, value.computation_after
-            row += [value.root, value.order, self.computation(before), self.computation(after), value.anchor]
+            more: list[Any] = [value.root, value.order, self.computation(before), self.computation(after)]
+            row += [*more, value.anchor]
         return row
 
     def decision(self, value: Decision) -> Any:

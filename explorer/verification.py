@@ -41,7 +41,9 @@ def model_files(paths: Sequence[str]) -> list[str]:
     for path in paths:
         root = Path(path)
         if root.is_dir():
-            below = sorted(str(file) for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+            below = sorted(
+                str(file) for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file()
+            )
             if not below:
                 raise UserError(f"{path}: there is no model in this folder")
             found += below

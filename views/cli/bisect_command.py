@@ -111,9 +111,7 @@ def _oracle(arguments: argparse.Namespace, session: Session, inputs: Sequence[An
     return Expected(_by_backend(arguments.oracle, session, inputs), tolerance)
 
 
-def _interpreted(
-    arguments: argparse.Namespace, session: Session, inputs: Sequence[Any]
-) -> tuple[Any, ...]:
+def _interpreted(arguments: argparse.Namespace, session: Session, inputs: Sequence[Any]) -> tuple[Any, ...]:
     from compiler.reference import EvaluationError
     from explorer.case import evaluate
     from explorer.session import UserError

@@ -104,6 +104,8 @@ def _results(files: Sequence[str], runner: _Runner, jobs: int) -> Iterator[Check
                 try:
                     yield from future.result()
                 except BrokenProcessPool:
-                    yield CheckResult(path, 1, "", "not finished: the process that ran it, or one beside it, died")
+                    yield CheckResult(
+                        path, 1, "", "not finished: the process that ran it, or one beside it, died"
+                    )
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -19,7 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """MODEL, a kernel, a form."""
     add_model(parser)
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="one kernel (default: a table)")
-    parser.add_argument("--emit", choices=FORMS, help="print its text in this form (all kernels' without NAME)")
+    parser.add_argument(
+        "--emit", choices=FORMS, help="print its text in this form (all kernels' without NAME)"
+    )
     add_json(parser)
     add_compile(parser)
 
@@ -93,7 +95,9 @@ def _print_texts(kernels: list[KernelRecord], texts: dict[str, str | None], titl
         text = texts[kernel.name]
         if titled:
             print(visible(f"; ---- {kernel.name} ({kernel.kind})"))
-        print_lines(visible(line.replace("\t", "        ")) for line in (text or "; no such form").splitlines())
+        print_lines(
+            visible(line.replace("\t", "        ")) for line in (text or "; no such form").splitlines()
+        )
 
 
 def _print_kernels(trace: Trace, code: CodeRecord, kernels: list[KernelRecord], detailed: bool) -> None:
@@ -116,7 +120,9 @@ def _print_kernels(trace: Trace, code: CodeRecord, kernels: list[KernelRecord], 
         return
     different = len({kernel.code for kernel in kernels if kernel.code})
     made = f", {different:,} different" if different else ""
-    print(f"{plural(len(kernels), 'kernel')}{made}, for {code.backend}, made in {duration_text(code.seconds)}")
+    print(
+        f"{plural(len(kernels), 'kernel')}{made}, for {code.backend}, made in {duration_text(code.seconds)}"
+    )
 
 
 def _instructions(trace: Trace, kernel: KernelRecord) -> list[str]:

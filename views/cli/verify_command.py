@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from views.cli.arguments import add_json
 from views.cli.output import print_json
 
+if TYPE_CHECKING:
+    from compiler.frontend.errors import SourceError
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """PATH…"""
+    """PATH…, and whether to list mistakes."""
     parser.add_argument("paths", metavar="PATH", nargs="+", help="models, or folders of models")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the last line")
     add_json(parser)
@@ -21,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     from views.highlight import visible
 
     valid = invalid = 0
-    mistakes = []
+    mistakes: list[SourceError] = []
     for path in model_files(arguments.paths):
         for program in verify_file(path):
             valid += program.is_valid
@@ -32,7 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
                     print("\n".join(map(visible, str(mistake).splitlines())))
     if arguments.json:
         rows = [
-            {"file": m.file, "line": m.line, "column": m.column, "message": m.message, "source": m.source_line}
+            {
+                "file": m.file,
+                "line": m.line,
+                "column": m.column,
+                "message": m.message,
+                "source": m.source_line,
+            }
             for m in mistakes
         ]
         print_json("verify", valid=valid, invalid=invalid, errors=rows)
