@@ -47,7 +47,7 @@ def grouped(types: Sequence[Type]) -> Type:
 def as_tuple(value: Value | None) -> tuple[Array, ...]:
     """The arrays that a computation returned."""
     assert value is not None
-    return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
+    return value if isinstance(value, tuple) else (value,)
 
 
 def scalar_results(

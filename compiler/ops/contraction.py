@@ -246,7 +246,7 @@ def _in_algorithm(evaluation: Evaluation, lhs: Array, rhs: Array) -> tuple[Array
 def _flops_of_dot(site: Site) -> float:
     lhs = site.tensor(0)
     terms = math.prod(lhs.shape[d] for d in site.attributes["lhs_contracting_dimensions"])
-    return 2.0 * tensor_result(site).size * terms
+    return float(2 * tensor_result(site).size * terms)
 
 
 # ---- dot ---------------------------------------------------------------------------------------------------------

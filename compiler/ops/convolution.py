@@ -236,7 +236,7 @@ def _dynamic(evaluation: Evaluation, lhs: Array, rhs: Array, padding: Array) -> 
 def _flops(site: Site) -> float:
     rhs = site.tensor(1)
     per_output = rhs.size // max(rhs.shape[site.attributes["kernel_output_feature_dimension"]], 1)
-    return 2.0 * tensor_result(site).size * per_output
+    return float(2 * tensor_result(site).size * per_output)
 
 
 _ATTRIBUTES = (

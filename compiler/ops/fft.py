@@ -93,7 +93,7 @@ def _flops(site: Site) -> float:
     if DYNAMIC in operand.shape or points < 2:
         return 0.0
     batch = operand.size // max(math.prod(operand.shape[operand.rank - len(length) :]), 1)
-    return 5.0 * batch * points * math.log2(points)
+    return float(5 * batch * points * math.log2(points))
 
 
 OPERATIONS: tuple[Operation, ...] = (

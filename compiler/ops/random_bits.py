@@ -76,7 +76,7 @@ def _counter(start: np.generic, shape: tuple[int, ...]) -> tuple[Array, int]:
     """The counter of each element: its row-major number after the start."""
     count = math.prod(shape)
     with np.errstate(over="ignore"):
-        return (np.arange(count, dtype=_U64) + start).reshape(shape), count
+        return (np.arange(count, dtype=_U64) + _U64(start)).reshape(shape), count
 
 
 def _threefry_32(key: tuple[Array, Array], start: np.generic, shape: tuple[int, ...]) -> tuple[Array, int]:

@@ -43,6 +43,7 @@ FAMILIES = (
     "normalization",
     "random",
     "control",
+    "collective_reductions",
     "collectives",
     "host_transfer",
     "custom_call",

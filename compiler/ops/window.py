@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.ir.types import DYNAMIC, I1, TensorType, Type
+from compiler.ir.types import DYNAMIC, I1, TensorType, TupleType, Type
 from compiler.ops.applied import (
     as_tuple,
     check_reducer,
@@ -191,7 +191,7 @@ def _slide(
 
 
 def _flops_of_window(site: Site) -> float:
-    result = site.result.elements[0] if hasattr(site.result, "elements") else site.result
+    result = site.result.elements[0] if isinstance(site.result, TupleType) else site.result
     assert isinstance(result, TensorType)
     body = site.called[0]
     work = max(1, len(body) - len(body.parameters))
