@@ -203,6 +203,7 @@ PRETTY: dict[str, Callable[[Reader, Operation], None]] = {
     "sdy.return": return_,
     "stablehlo.constant": constant,
     "arith.constant": constant,
+    "chlo.constant": constant,
     "chlo.scan": scan,
     "stablehlo.compare": compare,
     "stablehlo.slice": slice_,

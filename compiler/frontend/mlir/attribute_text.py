@@ -277,9 +277,18 @@ def gathered(opcode: str, attributes: Attributes) -> dict[str, Any]:
         found["dimension_numbers"] = f"#stablehlo.conv<{convolution_numbers(attributes)}>"
         for name in _CONVOLUTION:
             found.pop(name)
+    elif opcode == "custom_call":
+        for name in call_defaults(attributes):
+            found.pop(name)
     elif opcode == "batch_norm_training":
         found["epsilon"] = TypedFloat(found["epsilon"], "f32")
     return found
+
+
+def call_defaults(attributes: Attributes) -> list[str]:
+    """A custom call's attributes that only say what is so without them; an empty configuration suits no typed call."""
+    defaults = {"api_version": 1, "backend_config": "", "has_side_effect": False}
+    return [name for name, value in defaults.items() if attributes.get(name) == value]
 
 
 def _numbers(name: str, found: dict[str, Any], lists: tuple[str, ...], scalar: str = "") -> str:

@@ -25,6 +25,7 @@ _RETURNS = frozenset({"return", "func.return", "stablehlo.return", "sdy.return"}
 _UNNAMED = {
     "func.call": "call",
     "arith.constant": "constant",
+    "chlo.constant": "constant",
     "hlo.bitcast": "bitcast",
     "hlo.copy": "copy",
     "hlo.fusion": "fusion",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from compiler.frontend.mlir.lexer import unquote
 from compiler.frontend.mlir.tree import Operation
 from compiler.ir.program import Attributes
 from compiler.ir.types import ELEMENTS, ElementType, TensorType, Type
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 KEYS: dict[str, dict[str, str]] = {
     "stablehlo.broadcast_in_dim": {"dims": "broadcast_dimensions"},
     "stablehlo.dynamic_broadcast_in_dim": {"dims": "broadcast_dimensions"},
+    "stablehlo.broadcast": {"sizes": "broadcast_sizes"},
+    "stablehlo.einsum": {"config": "einsum_config"},
+    "stablehlo.unary_einsum": {"config": "einsum_config"},
     "stablehlo.transpose": {"dims": "permutation"},
     "stablehlo.reverse": {"dims": "dimensions"},
     "stablehlo.concatenate": {"dim": "dimension"},
@@ -69,11 +73,12 @@ def default_pretty(r: Reader, op: Operation) -> None:
     signature(r, op)
 
 
+_LISTS = frozenset({"batching_dims", "contracting_dims", "precision_config", "permutation", "fft_length"})
+
+
 def key_takes_list(name: str) -> bool:
     """True for keys of pretty forms whose value is a list."""
-    return name == "precision_config" or name.endswith(
-        ("_dims", "dimensions", "_sizes", "permutation", "_length")
-    )
+    return name in _LISTS or name.endswith(("dimensions", "_sizes"))
 
 
 def _key_value(r: Reader) -> Any:
@@ -83,6 +88,8 @@ def _key_value(r: Reader) -> Any:
         return Attributes(r.record())
     if r.tokens[r.at].lstrip("-")[:1].isdigit():
         return r.bare_number()
+    if r.tokens[r.at][:1] == '"':
+        return unquote(r.take())
     if r.tokens[r.at] in ("true", "false"):
         return r.take() == "true"
     first = r.attribute()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from compiler.frontend.mlir.attribute_text import (
+    call_defaults,
     convolution_numbers,
     dense,
     dictionary,
@@ -179,7 +180,8 @@ def _keys(i: Instruction, names: Names, types: Types) -> str:
     parts = list(names)
     for key, name in keys.items():
         if name in i.attributes:
-            parts.append(f"{key} = {_bare(i.attributes[name])}")
+            value = i.attributes[name]
+            parts.append(f"{key} = {quote(value) if name == 'einsum_config' else _bare(value)}")
     return f"{full} {', '.join(parts)}{rest(i, *keys.values())} : {function_type(types, results_of(i))}"
 
 
@@ -291,13 +293,7 @@ def _convolution(i: Instruction, names: Names, types: Types) -> str:
 
 
 def _custom_call(i: Instruction, names: Names, types: Types) -> str:
-    hidden = ["call_target_name"]
-    if i.attributes.get("has_side_effect") is False:
-        hidden.append("has_side_effect")
-    if i.attributes.get("api_version") == 1:
-        hidden.append("api_version")
-    if i.attributes.get("backend_config") == "":
-        hidden.append("backend_config")
+    hidden = ["call_target_name", *call_defaults(i.attributes)]
     target = symbol(str(i.attributes["call_target_name"]))
     return f"stablehlo.custom_call {target}({', '.join(names)}){rest(i, *hidden)} : {function_type(types, results_of(i))}"
 
@@ -334,7 +330,7 @@ def _top_k(i: Instruction, names: Names, types: Types) -> str:
 
 def _tokens(i: Instruction, names: Names, types: Types) -> str:
     shown = f" {', '.join(names)}" if names else ""
-    return f"{full_name(i.opcode)}{shown}{rest(i)} : {', '.join(map(str, types)) or i.type}"
+    return f"{full_name(i.opcode)}{shown}{rest(i)} : {i.type}"
 
 
 _WRITERS: dict[str, Writer] = {

@@ -171,4 +171,25 @@ func.func @main(%t: tuple<tensor<2xf32>, tensor<i32>>) -> tuple<tensor<i32>, ten
 }
 """
 
+OLDER = """
+func.func @main(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>, %i: tensor<2xi32>, %t: !stablehlo.token) -> (tensor<4x6xf32>, tensor<3x4x5xf32>, tensor<2x5xf32>, tensor<5x4xf32>, tensor<4x5xcomplex<f32>>, !stablehlo.token) {
+  %0 = stablehlo.einsum %a, %b, config = "ab,bc->ac" : (tensor<4x5xf32>, tensor<5x6xf32>) -> tensor<4x6xf32>
+  %1 = stablehlo.broadcast %a, sizes = [3] : (tensor<4x5xf32>) -> tensor<3x4x5xf32>
+  %2 = "stablehlo.torch_index_select"(%a, %i) <{batch_dims = 0 : i64, dim = 0 : i64}> : (tensor<4x5xf32>, tensor<2xi32>) -> tensor<2x5xf32>
+  %3 = stablehlo.unary_einsum %a, config = "ab->ba" : (tensor<4x5xf32>) -> tensor<5x4xf32>
+  %4 = stablehlo.complex %a, %a : tensor<4x5xcomplex<f32>>
+  %5 = stablehlo.real %4 : (tensor<4x5xcomplex<f32>>) -> tensor<4x5xf32>
+  %6 = stablehlo.reduce_precision %5, format = e5m10 : tensor<4x5xf32>
+  %7 = chlo.next_after %6, %5 : tensor<4x5xf32>, tensor<4x5xf32> -> tensor<4x5xf32>
+  %8 = chlo.constant dense<1.0> : tensor<4x5xf32>
+  %9 = stablehlo.clamp %8, %7, %6 : tensor<4x5xf32>
+  %10 = stablehlo.create_token : !stablehlo.token
+  %11 = stablehlo.after_all %t, %10 : !stablehlo.token
+  %12 = stablehlo.partition_id : tensor<ui32>
+  %13 = stablehlo.dot_general %9, %9, contracting_dims = [1] x [1] : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x4xf32>
+  %14 = stablehlo.cholesky %13, lower = true {framework.note = "odd \\22 text"} : tensor<4x4xf32>
+  return %0, %1, %2, %3, %4, %11 : tensor<4x6xf32>, tensor<3x4x5xf32>, tensor<2x5xf32>, tensor<5x4xf32>, tensor<4x5xcomplex<f32>>, !stablehlo.token
+}
+"""
+
 ALL = {name: text for name, text in list(globals().items()) if name.isupper() and isinstance(text, str)}
