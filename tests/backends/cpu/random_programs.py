@@ -60,7 +60,12 @@ class _Program:
             self.add(what, kind, name)
         elif what == "select":
             flags = self.f.add(
-                "compare", TensorType(I1, shape), name, self.like(shape), comparison_direction="LT", compare_type="FLOAT"
+                "compare",
+                TensorType(I1, shape),
+                name,
+                self.like(shape),
+                comparison_direction="LT",
+                compare_type="FLOAT",
             )
             self.add("select", kind, flags, self.like(shape), name)
         elif what == "iota" and rank:
@@ -85,7 +90,9 @@ class _Program:
             wide = list(shape)
             wide[dimension] *= 2
             if math.prod(wide) <= _MOST_ELEMENTS:
-                self.add("concatenate", TensorType(F32, tuple(wide)), name, self.like(shape), dimension=dimension)
+                self.add(
+                    "concatenate", TensorType(F32, tuple(wide)), name, self.like(shape), dimension=dimension
+                )
         elif what == "reduce":
             gone = tuple(d for d in range(rank) if choose.random() < 0.5)
             kept = tuple(size for d, size in enumerate(shape) if d not in gone)

@@ -20,7 +20,9 @@ def guarded_copy(array: Array) -> tuple[Array, GuardedMemory]:
     return memory.bytes.view(array.dtype).reshape(array.shape), memory
 
 
-def run_cpu(module: Module, arguments: Sequence[Array], *, threads: int = 3, disable: str = "") -> list[Array]:
+def run_cpu(
+    module: Module, arguments: Sequence[Array], *, threads: int = 3, disable: str = ""
+) -> list[Array]:
     """The results of compiled code; also checks that the parameters were left alone."""
     values = {"disable": disable} if disable else {}
     compiled = compile_module(module, CompileOptions(backend="cpu", threads=threads, values=values))
@@ -41,7 +43,11 @@ def assert_same(got: Sequence[Array], wanted: Sequence[Array], rtol: float = 0.0
     for number, (left, right) in enumerate(zip(got, wanted, strict=True)):
         assert left.shape == right.shape and left.dtype == right.dtype, (number, left.dtype, right.dtype)
         kind = np.complex128 if left.dtype.kind == "c" else np.float64
-        if left.dtype.kind in "iub" and left.dtype.itemsize >= 1 and left.dtype.name[:3] in ("int", "uin", "boo"):
+        if (
+            left.dtype.kind in "iub"
+            and left.dtype.itemsize >= 1
+            and left.dtype.name[:3] in ("int", "uin", "boo")
+        ):
             assert np.array_equal(left, right), (number, left, right)
             continue
         a, b = left.astype(kind), right.astype(kind)
@@ -51,7 +57,9 @@ def assert_same(got: Sequence[Array], wanted: Sequence[Array], rtol: float = 0.0
         assert (same | near).all(), (number, left[~(same | near)][:5], right[~(same | near)][:5])
 
 
-def check(module: Module, arguments: Sequence[Array], rtol: float = 0.0, atol: float = 0.0, **options: object) -> None:
+def check(
+    module: Module, arguments: Sequence[Array], rtol: float = 0.0, atol: float = 0.0, **options: object
+) -> None:
     """Compiled code against the interpreter."""
     wanted = evaluate(module, list(arguments))
     assert_same(run_cpu(module, arguments, **options), wanted, rtol, atol)  # type: ignore[arg-type]

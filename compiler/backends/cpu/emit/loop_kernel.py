@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from compiler.backends.cpu.emit.elemental import ElementalEmitter
 from compiler.backends.cpu.emit.skeleton import KernelWriter, hoist_addresses, over_tasks, unguarded
+from compiler.backends.cpu.emit.transposing import across, emit_squares, square_side
 from compiler.backends.cpu.kernel_code import KernelCode
 from compiler.backends.cpu.target import Target
 from compiler.kernel.elemental import Choose, Compute, Fold, Load, Node, dynamic_nodes
 from compiler.kernel.index_expression import Axis
 from compiler.kernel.loop_nest import LoopNest
-from compiler.kernel.schedule import Schedule, cut, lane_step, widest_bits, work_ns
+from compiler.kernel.schedule import Schedule, Tasks, cut, lane_step, widest_bits, work_ns
 from compiler.ops import OPERATIONS
 
 _MOST_LANES = 64
@@ -88,6 +89,8 @@ def emit_loop_kernel(nest: LoopNest, operands: int, target: Target, threads: int
     starts = [node for store in nest.stores for node in dynamic_nodes(store.offset)]
     free = unguarded((*starts, *nest.roots))
     along = schedule.along
+    if along is not None and _emit_transposing(e, nest, free, target, schedule, threads, operands):
+        return writer.finish("loop", _transposing_tasks(nest, free, target, threads).count)
     axes = nest.axes[:-1] if along is not None else nest.axes
 
     def points(first: str, last: str) -> None:
@@ -99,6 +102,42 @@ def emit_loop_kernel(nest: LoopNest, operands: int, target: Target, threads: int
 
     over_tasks(e, axes, schedule.tasks, free, points, along=along)
     return writer.finish("loop", schedule.tasks.count)
+
+
+def _transposing_tasks(nest: LoopNest, free: list[Node], target: Target, threads: int) -> Tasks:
+    found = across(nest, nest.nodes, free)
+    assert found is not None
+    side = square_side(nest.nodes, nest.axes[-1], found[0], target)
+    outer = [axis for axis in nest.axes[:-1] if axis != found[0]]
+    return cut([*outer, nest.axes[-1]], work_ns(nest), threads, side)
+
+
+def _emit_transposing(
+    e: ElementalEmitter,
+    nest: LoopNest,
+    free: list[Node],
+    target: Target,
+    schedule: Schedule,
+    threads: int,
+    operands: int,
+) -> bool:
+    """Emits the loops in squares if some load is read across its rows; says whether it did."""
+    found = across(nest, nest.nodes, free)
+    along = schedule.along
+    if found is None or along is None or nest.update_of is not None:
+        return False
+    other, loads = found
+    side = square_side(nest.nodes, along, other, target)
+    if side == 1:
+        return False
+    outer = [axis for axis in nest.axes[:-1] if axis != other]
+    tasks = _transposing_tasks(nest, free, target, threads)
+
+    def points(first: str, last: str) -> None:
+        emit_squares(e, along, other, loads, side, first, last, lambda: _store_all(e, nest, operands))
+
+    over_tasks(e, outer, tasks, free, points, along=along)
+    return True
 
 
 def vector_loop(

@@ -111,7 +111,20 @@ class Registers:
             return self.b.op(f"icmp ne {llvm_type('i8', lanes)} {value}, {zero}", "flag")
         if e.is_float and e.bits < 32:
             return self.convert_call(e.name, "f32", lanes, value)
+        if e.kind == "int" and e.bits < 8:
+            return self.extended(e.bits, lanes, value)
+        if e.kind == "uint" and e.bits < 8:
+            return self._low_bits(e.bits, lanes, value)
         return value
+
+    def extended(self, bits: int, lanes: int, value: str) -> str:
+        """The low bits of an ``i8``, sign-extended."""
+        kind, shift = llvm_type("i8", lanes), splat_text("i8", str(8 - bits), lanes)
+        return self.b.op(f"ashr {kind} {self.b.op(f'shl {kind} {value}, {shift}')}, {shift}")
+
+    def _low_bits(self, bits: int, lanes: int, value: str) -> str:
+        mask = splat_text("i8", str((1 << bits) - 1), lanes)
+        return self.b.op(f"and {llvm_type('i8', lanes)} {value}, {mask}")
 
     def to_memory(self, e: ElementType, lanes: int, value: str) -> str:
         """The memory form of an element (or part) in registers."""
@@ -119,6 +132,8 @@ class Registers:
             return self.b.op(f"zext {llvm_type('i1', lanes)} {value} to {llvm_type('i8', lanes)}")
         if e.is_float and e.bits < 32:
             return self.convert_call("f32", e.name, lanes, value)
+        if e.kind == "int" and e.bits < 8:
+            return self._low_bits(e.bits, lanes, value)
         return value
 
 

@@ -7,6 +7,7 @@ nothing used here traps or yields poison for values that rules may pass.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from compiler.backends.cpu.emit.registers import (
@@ -40,6 +41,7 @@ _INT_INSTRUCTIONS = frozenset(
     ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem")
 )
 _INT_INTRINSICS = frozenset(("smin", "smax", "umin", "umax"))
+_SIGNED = frozenset(("ashr", "smin", "smax", "sdiv", "srem"))
 _BITWISE = frozenset(("lshr", "umin", "umax", "udiv", "urem", "ctpop", "ctlz"))
 """Operations on the bits of a sub-byte integer, not on the extended value."""
 
@@ -85,9 +87,11 @@ class CpuScalarBuilder:
             if e.kind == "int" and wrapped >> (e.bits - 1):
                 wrapped -= 1 << e.bits
             return self._integer(kind, wrapped if e.bits < number_of_bits else wrapped & ((1 << e.bits) - 1))
-        return splat_text(
-            kind, float_text(kind, float(e.dtype.type(value)) if e.bits < 64 else float(value)), self.lanes
-        )
+        number = float(value)
+        if e.bits < 64 and not math.isinf(number):
+            # (Infinity stays what it is, for comparisons with a type that has none.)
+            number = float(e.dtype.type(number))
+        return splat_text(kind, float_text(kind, number), self.lanes)
 
     def float_op(self, e: ElementType, op: str, *x: Held) -> Held:
         """See the protocol."""
@@ -121,7 +125,7 @@ class CpuScalarBuilder:
         """See the protocol."""
         kind = self._kind(e)
         narrow = e.is_integer and e.bits < 8
-        values = [self._bits(e, str(value)) if narrow and op in _BITWISE else str(value) for value in x]
+        values = [self._prepared(e, op, str(value)) if narrow else str(value) for value in x]
         if op in _INT_INSTRUCTIONS:
             result = self.b.op(f"{op} {kind} {values[0]}, {values[1]}")
         elif op in _INT_INTRINSICS:
@@ -139,6 +143,16 @@ class CpuScalarBuilder:
             raise KeyError(f"no integer operation {op}")
         return self._wrapped(e, result) if narrow else result
 
+    def _prepared(self, e: ElementType, op: str, value: str) -> str:
+        """A sub-byte integer as an operation in 8 bits needs it: without, or with, its sign's extension."""
+        if op in _BITWISE:
+            return self._bits(e, value)
+        return (
+            self.registers.extended(e.bits, self.lanes, value)
+            if op in _SIGNED and e.kind == "uint"
+            else value
+        )
+
     def _bits(self, e: ElementType, value: str) -> str:
         """The bits of a sub-byte integer, without its sign's extension."""
         if e.kind == "uint":
@@ -150,8 +164,7 @@ class CpuScalarBuilder:
         kind = self._kind(e)
         if e.kind == "uint":
             return self.b.op(f"and {kind} {value}, {self._integer('i8', (1 << e.bits) - 1)}")
-        shift = self._integer("i8", 8 - e.bits)
-        return self.b.op(f"ashr {kind} {self.b.op(f'shl {kind} {value}, {shift}')}, {shift}")
+        return self.registers.extended(e.bits, self.lanes, value)
 
     def compare(self, e: ElementType, predicate: str, x: Held, y: Held) -> Held:
         """See the protocol."""
@@ -194,7 +207,7 @@ class CpuScalarBuilder:
             return self.registers.convert_call(start, target.name, self.lanes, x)
         kind, wanted = self._kind(source), self._kind(target)
         if target.kind == "bool":
-            return self.b.op(f"icmp ne {kind} {x}, {splat_text('i8', '0', self.lanes)}")
+            return self.b.op(f"icmp ne {kind} {x}, {self._integer(register_kind(source), 0)}", "flag")
         here, there = int(register_kind(source)[1:]), int(register_kind(target)[1:])
         if there > here:
             x = self.b.op(f"{'sext' if source.kind == 'int' else 'zext'} {kind} {x} to {wanted}")
