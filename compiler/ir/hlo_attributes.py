@@ -343,6 +343,7 @@ ATTRIBUTES: dict[str, Callable[[Instruction, Operands], Texts]] = {
     "composite": _composite,
     "concatenate": _dimension("dimension"),
     "convolution": _convolution,
+    "cross-replica-sum": lambda i, _: fallback(i),
     "custom_call": _custom_call,
     "dot": _dot,
     "dot_general": _dot_general,

@@ -120,6 +120,7 @@ OPCODES: dict[str, str] = {
     "composite": "call",
     "count_leading_zeros": "count-leading-zeros",
     "create_token": "after-all",
+    "cross-replica-sum": "custom-call",
     "custom_call": "custom-call",
     "dot": "dot",
     "dot_general": "dot",
