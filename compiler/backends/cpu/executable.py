@@ -16,6 +16,7 @@ from compiler.backends.cpu.kernel_code import KernelCode, kernel_module
 from compiler.backends.cpu.library import LibraryKernels
 from compiler.backends.cpu.lowered import LibraryCall
 from compiler.backends.cpu.nest_text import nest_text
+from compiler.backends.cpu.result_memory import ResultMemory
 from compiler.backends.cpu.program import DriverWriter, KernelCall, Program
 from compiler.backends.cpu.runtime import NativeRuntime, Pool
 from compiler.ir.literal import Literal
@@ -62,6 +63,7 @@ class CpuExecutable:
         entry = program.module.entry_computation
         self._types = [leaf for kind in entry.parameter_types for _, leaf in leaves(kind)]
         self._results = [(leaf.shape, leaf.element.dtype) for _, leaf in leaves(entry.result_type)]
+        self._result_memory = [ResultMemory(shape, dtype) for shape, dtype in self._results]
         self._wanted = [(leaf.shape, leaf.element.dtype) for leaf in self._types]
         self.kernels = tuple(_records(program))
         self._entry = self._function(library, DriverWriter(program).entry)
@@ -109,8 +111,8 @@ class CpuExecutable:
                     f"argument {number} must be {self._types[number]}, but is {array.dtype} of shape {array.shape}"
                 )
             held.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
-        results = [np.empty(shape, dtype) for shape, dtype in self._results]
         with self._lock:
+            results = [memory.array() for memory in self._result_memory]
             table, first = self._table, self._program.table.results
             for number, array in enumerate(held):
                 table[number] = array.__array_interface__["data"][0]

@@ -14,8 +14,9 @@ from math import prod
 from compiler.backends.cpu.emit.elemental import ElementalEmitter
 from compiler.backends.cpu.emit.identity import identity_of, widened
 from compiler.backends.cpu.emit.loop_kernel import is_maskable, lanes_for, vector_loop
-from compiler.backends.cpu.emit.registers import Held, register_kind, register_type
+from compiler.backends.cpu.emit.registers import Held, register_bits, register_kind, register_type
 from compiler.backends.cpu.emit.skeleton import KernelWriter, hoist_addresses, over_tasks, unguarded
+from compiler.backends.cpu.emit.streamed_columns import StreamedColumns, streams
 from compiler.backends.cpu.kernel_code import KernelCode
 from compiler.backends.cpu.target import Target
 from compiler.backends.cpu.text_builder import llvm_type
@@ -117,8 +118,10 @@ def _by_columns(r: _Reduction, threads: int) -> KernelCode:
     if lanes == 1:
         along = None
     tasks = cut(nest.axes, work_ns(nest), threads, lanes, along_last=along is not None)
-    schedule = Schedule(along, lanes, maskable, tasks)
     axes = nest.axes[:-1] if along is not None else nest.axes
+
+    def finish_column(values: list[Held]) -> None:
+        r.finish(values, with_initial=True)
 
     def column() -> None:
         elements = [node.element for node in r.fold.initial]
@@ -131,12 +134,25 @@ def _by_columns(r: _Reduction, threads: int) -> KernelCode:
         zero = [e.builder(e.lanes).constant(elements[0], r.identity)]
         r.finish(_blocked(r, nest.folded, zero, lambda v: r.combine(v, r.inputs())), with_initial=True)
 
+    element = r.fold.initial[0].element
+    vector = r.target.lanes(max(32, register_bits(element)))
+    streamed = along is not None and r.identity is not None and along.extent % vector == 0
+    streamed = streamed and along is not None and streams(nest, element, along)
+    if streamed:
+        # Sums in memory are whole vectors at aligned places: one vector at a time.
+        lanes = vector
+        tasks = cut(nest.axes, work_ns(nest), threads, lanes)
+
     def points(first: str, last: str) -> None:
         if along is None:
             column()
+        elif streamed:
+            StreamedColumns(
+                e, nest, element, along, lanes, r.identity or 0, r.combine, r.inputs, finish_column
+            ).emit(first, last)
         else:
             hoist_addresses(e, r.free, [store.offset for store in nest.stores], along)
-            vector_loop(e, along, schedule, first, last, column)
+            vector_loop(e, along, Schedule(along, lanes, maskable, tasks), first, last, column)
 
     over_tasks(e, axes, tasks, r.free, points, along=along)
     return r.writer.finish("reduction", tasks.count)

@@ -36,6 +36,11 @@ def register_kind(e: ElementType) -> str:
     return f"i{max(e.bits, 8)}"
 
 
+def register_bits(e: ElementType) -> int:
+    """Bits of an element (of the parts of a complex one) in registers; a flag counts as a byte."""
+    return max(int(register_kind(e)[1:]), 8)
+
+
 def register_type(e: ElementType, lanes: int) -> str:
     """LLVM's type of what `register_kind` names."""
     return llvm_type(register_kind(e), lanes)
