@@ -60,7 +60,7 @@ def memory_report(trace: Trace) -> MemoryReport | None:
         return None
     buffers = tuple(_buffers(plan, trace.final))
     live = plan.live_bytes
-    peak = max(range(len(live)), key=lambda step: live[step]) if live and max(live) else -1
+    peak = max(range(len(live)), key=lambda step: live[step]) if max(live, default=0) > 0 else -1
     at_peak = [b for b in buffers if b.kind == "arena" and b.first <= peak <= b.last]
     return MemoryReport(
         plan.arena_bytes,
