@@ -153,6 +153,31 @@ def test_comparators_may_compute() -> None:
     _check(text, [_values((6, 50), np.complex64)])
 
 
+@pytest.mark.parametrize("element", ["i4", "ui2", "f8E4M3FN", "bf16"])
+def test_comparators_of_narrow_types(element: str) -> None:
+    doubled = f"""%a = stablehlo.add %x0, %x0 : tensor<{element}>
+    %b = stablehlo.add %x1, %x1 : tensor<{element}>
+    {_compare(element, "GT", "TOTALORDER" if "f" in element else "").replace("%x0, %x1", "%a, %b")}"""
+    keys = np.random.default_rng(1).integers(-3, 4, (3, 40)).astype(ELEMENTS[element].dtype)
+    text = _program((3, 40), [element, "i64"], 1, doubled)
+    _check(text, [keys, np.arange(120).reshape(3, 40)])
+
+
+def test_comparators_may_call() -> None:
+    called = """%a = func.call @key(%x0) : (tensor<f32>) -> tensor<f32>
+    %b = func.call @key(%x1) : (tensor<f32>) -> tensor<f32>
+    %c = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>"""
+    key = """
+func.func private @key(%x: tensor<f32>) -> tensor<f32> {
+  %y = stablehlo.cosine %x : tensor<f32>
+  %z = stablehlo.floor %y : tensor<f32>
+  return %z : tensor<f32>
+}
+"""
+    _check(_program((2, 60), ["f32"], 1, called) + key, [_values((2, 60), np.float32)])
+
+
 _ALIKE = """%zero = stablehlo.constant dense<0.0> : tensor<{0}>
     %nan = stablehlo.constant dense<0x{1}> : tensor<{0}>
     %n0 = stablehlo.compare NE, %x0, %x0 : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
