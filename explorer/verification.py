@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compiler.frontend.errors import SourceError
 from compiler.frontend.parsed import Parsed
-from explorer.session import UserError
+from explorer.session import UserError, read_sources
 
 SUFFIXES = frozenset({".mlir", ".mlirbc", ".bc", ".hlo"})
 """Files looked at in folders."""
@@ -75,6 +75,24 @@ def verify_file(path: str) -> Iterator[Verified]:
             yield Verified(path, offset + 1, (error,))
         else:
             yield Verified(path, offset + 1, tuple(_mistakes(parsed, lines)))
+
+
+def load_valid(path: str) -> Parsed:
+    """Reads a model that must be valid.
+
+    Raises:
+        SourceError: for the first mistake.
+    """
+    from compiler.frontend.load import load
+
+    parsed = load(path)
+    for mistake in _mistakes(parsed, ""):
+        if mistake.line and not mistake.source_line:
+            text = read_sources(path).get(path, "").split("\n")
+            shown = text[mistake.line - 1] if mistake.line <= len(text) else ""
+            raise SourceError(mistake.file, mistake.line, mistake.column, mistake.message, shown)
+        raise mistake
+    return parsed
 
 
 def _mistakes(parsed: Parsed, lines: Sequence[str]) -> Iterator[SourceError]:

@@ -64,14 +64,14 @@ def _programs(arguments: argparse.Namespace) -> tuple[Module, Module, str]:
 
 
 def _as_read(path: str) -> Module:
-    from compiler.frontend.load import load
+    from explorer.verification import load_valid
     from views.cli.arguments import is_trace
 
     if is_trace(path):
         from explorer.trace_decode import load_trace
 
         return load_trace(path).input
-    return load(path).module
+    return load_valid(path).module
 
 
 def _range(trace: Trace, text: str) -> tuple[Module, Module, str]:
