@@ -30,21 +30,14 @@ class ConditionalSimplifier:
         count = int(context.options.get("select-instructions", self.options[0].default))
         size = int(context.options.get("select-bytes", self.options[1].default))
         for computation in reversed(list(reachable(editor))):
-            refused: set[str] = set()
-            while (i := _next(editor, computation, count, size, refused)) is not None:
-                if not _simplify(editor, computation, i):
-                    refused.add(i.name)
+            while _sweep(editor, computation, count, size):
+                context.check_cancelled()
 
 
-def _next(editor: Editor, computation: str, count: int, size: int, refused: set[str]) -> Instruction | None:
-    for i in editor.computation(computation):
-        if i.opcode not in ("if", "case") or i.name in refused:
-            continue
-        if _known(editor, computation, i) is not None:
-            return i
-        if i.opcode == "if" and all(_is_cheap(editor, editor.computation(b), count, size) for b in i.called):
-            return i
-    return None
+def _sweep(editor: Editor, computation: str, count: int, size: int) -> bool:
+    """Offers each conditional once; True when one went, since what it held may now be known too."""
+    found = [i for i in editor.computation(computation) if i.opcode in ("if", "case")]
+    return any([_simplify(editor, computation, i.name, count, size) for i in found])
 
 
 def _known(editor: Editor, computation: str, i: Instruction) -> int | None:
@@ -76,8 +69,15 @@ def _is_cheap(editor: Editor, body: Computation, count: int, size: int) -> bool:
     return sum(kind.bytes for kind in kinds) <= size
 
 
-def _simplify(editor: Editor, computation: str, i: Instruction) -> bool:
+def _simplify(editor: Editor, computation: str, name: str, count: int, size: int) -> bool:
+    if name not in editor.working(computation).instructions:
+        return False
+    i = editor.get(computation, name)
     taken = _known(editor, computation, i)
+    if taken is None:
+        bodies = [editor.computation(called) for called in i.called]
+        if i.opcode != "if" or not all(_is_cheap(editor, body, count, size) for body in bodies):
+            return False
     with editor.rewrite(KNOWN if taken is not None else SELECT, computation, i.name) as edit:
         if taken is not None:
             body = editor.computation(i.called[taken])

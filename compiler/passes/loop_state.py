@@ -31,8 +31,8 @@ def change_state(
 ) -> list[str]:
     """Rebuilds a loop without some elements and with more that it hands on unchanged.
 
-    Nothing in the loop's computations may read a dropped element any more, but for what makes its own next value. After
-    the rewrite a dropped element of the result is the element the loop began with.
+    Nothing in the loop may depend on a dropped element but values that nobody needs and dropped elements' next values;
+    all these go too. After the rewrite a dropped element of the result is the element the loop began with.
 
     Returns:
         For each added element the name under which the body reads it.
@@ -41,15 +41,19 @@ def change_state(
     inits = [*(loop.inits[k] for k in kept), *added]
     outer = editor.working(loop.computation).instructions
     state = TupleType(tuple(outer[name].type for name in inits))
+    stale: list[str] = []
     for body in (loop.condition, loop.body):
         parameter = editor.get(body.name, body.parameters[0])
         for name in editor.users(body.name, parameter.name):
             reader = editor.get(body.name, name)
             index = reader.attributes["index"]
-            if index in kept and kept.index(index) != index:
+            if index not in kept:
+                stale.append(name)
+            elif kept.index(index) != index:
                 edit.update(reader.with_attributes(Attributes(index=kept.index(index))), body.name)
         edit.update(parameter.with_type(state), body.name)
     handed = _new_root(editor, edit, loop, kept, state, len(added))
+    _sweep_readers(editor, edit, loop.body.name, stale)
     start = edit.add("tuple", inits)
     attributes = loop.instruction.attributes
     made = edit.add("while", [start], type=state, attributes=attributes, called=loop.instruction.called)
@@ -79,6 +83,19 @@ def _new_root(
     edit.set_root(root, body.name)
     edit.sweep(old.name, body.name)
     return handed
+
+
+def _sweep_readers(editor: Editor, edit: Edit, body: str, stale: list[str]) -> None:
+    """Removes reads of dropped elements with all that is computed from them, which nobody needs."""
+    users: dict[str, None] = {}
+    stack = list(stale)
+    while stack:
+        name = stack.pop()
+        users[name] = None
+        stack.extend(user for user in editor.users(body, name) if user not in users)
+    order = [name for name in editor.working(body).names() if name in users]
+    for name in reversed(order):
+        edit.sweep(name, body)
 
 
 def _replace_results(editor: Editor, edit: Edit, loop: Loop, kept: list[int], made: str) -> None:

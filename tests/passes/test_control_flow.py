@@ -10,6 +10,7 @@ from compiler.analysis.loops import loop_at, trip_count
 from compiler.ir.editor import Editor
 from compiler.ir.program import Module
 from compiler.ir.types import ELEMENTS, F32, I1, I32, TensorType, TupleType
+from compiler.ir.verifier import verify
 from compiler.ops import SEMANTICS
 from compiler.passes.conditional_simplifier import ConditionalSimplifier
 from compiler.passes.dce import DeadCodeElimination
@@ -21,7 +22,7 @@ from compiler.passes.while_loop_simplifier import WhileLoopSimplifier
 from compiler.passes.while_loop_trip_count_annotator import WhileLoopTripCountAnnotator
 from compiler.passes.zero_sized_elimination import ZeroSizedElimination
 from tests.builder import ComputationBuilder, ModuleBuilder, pair
-from tests.passes.harness import assert_same_results, opcodes, run, transformed
+from tests.passes.harness import assert_same_results, context, opcodes, run, transformed
 
 SCALAR = TensorType(I32, ())
 VECTOR = TensorType(F32, (4,))
@@ -357,3 +358,30 @@ def test_loops_over_one_value_are_counted(trips: int, expected: list[str]) -> No
     assert after.entry_computation.root_instruction.attributes.get("known_trip_count") == (
         trips if trips > 1 else None
     )
+
+
+def test_dead_code_that_reads_dropped_elements_goes_with_them() -> None:
+    def body(f: ComputationBuilder, t: str) -> list[str]:
+        f.op("exponential", f.op("negate", f.element(t, 2)))
+        return [
+            f.op("add", f.element(t, 0), f.constant(1, I32)),
+            f.op("abs", f.element(t, 1)),
+            f.element(t, 2),
+        ]
+
+    def test(f: ComputationBuilder, t: str) -> str:
+        return f.op(
+            "compare", f.element(t, 0), f.constant(3, I32), comparison_direction="LT", compare_type="SIGNED"
+        )
+
+    def starts(f: ComputationBuilder) -> list[str]:
+        return [f.constant(0, I32), f.parameter(F32, 4), f.parameter(F32, 4)]
+
+    module = looping((SCALAR, VECTOR, VECTOR), starts, test, body, (1,))
+    editor = Editor(module, SEMANTICS, gate=lambda identity: "unused-value" not in identity)
+    WhileLoopSimplifier().run(editor, context())
+    after = editor.snapshot()
+    verify(after, SEMANTICS)
+    assert editor.rewrites_refused == 1
+    assert opcodes(after, "body") == ["get_tuple_element", "add", "get_tuple_element", "abs", "tuple"]
+    assert_same_results(module, after)
