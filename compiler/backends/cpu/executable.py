@@ -11,13 +11,14 @@ import numpy as np
 
 from compiler.analysis.values import leaves
 from compiler.backends.base import BackendError, KernelRecord, KernelTime
+from compiler.backends.cpu.array_address import address_reader
 from compiler.backends.cpu.jit import Library, ModuleCompiler
 from compiler.backends.cpu.kernel_code import KernelCode, kernel_module
 from compiler.backends.cpu.library import LibraryKernels
 from compiler.backends.cpu.lowered import LibraryCall
 from compiler.backends.cpu.nest_text import nest_text
-from compiler.backends.cpu.result_memory import ResultMemory
 from compiler.backends.cpu.program import DriverWriter, KernelCall, Program
+from compiler.backends.cpu.result_memory import ResultMemory
 from compiler.backends.cpu.runtime import NativeRuntime, Pool
 from compiler.ir.literal import Literal
 from compiler.ir.types import TensorType
@@ -60,6 +61,7 @@ class CpuExecutable:
         self._runtime, self._pool, self._callbacks = runtime, pool, callbacks
         self._objects = list(objects)
         self._lock = threading.Lock()
+        self._address_of = address_reader()
         entry = program.module.entry_computation
         self._types = [leaf for kind in entry.parameter_types for _, leaf in leaves(kind)]
         self._results = [(leaf.shape, leaf.element.dtype) for _, leaf in leaves(entry.result_type)]
@@ -106,18 +108,18 @@ class CpuExecutable:
         held = []
         for number, (argument, (shape, dtype)) in enumerate(zip(arguments, self._wanted, strict=True)):
             array = argument if isinstance(argument, np.ndarray) else np.asarray(argument)
-            if array.dtype != dtype or array.shape != shape:
+            if (array.dtype is not dtype and array.dtype != dtype) or array.shape != shape:
                 raise BackendError(
                     f"argument {number} must be {self._types[number]}, but is {array.dtype} of shape {array.shape}"
                 )
             held.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
         with self._lock:
             results = [memory.array() for memory in self._result_memory]
-            table, first = self._table, self._program.table.results
+            table, first, address = self._table, self._program.table.results, self._address_of
             for number, array in enumerate(held):
-                table[number] = array.__array_interface__["data"][0]
+                table[number] = address(array)
             for number, array in enumerate(results):
-                table[first + number] = array.__array_interface__["data"][0]
+                table[first + number] = address(array)
             table[self._program.table.pool] = self._pool.address
             entry(self._address)
             self._callbacks.raise_failure()
