@@ -37,7 +37,8 @@ class ConditionalSimplifier:
 def _sweep(editor: Editor, computation: str, count: int, size: int) -> bool:
     """Offers each conditional once; True when one went, since what it held may now be known too."""
     found = [i for i in editor.computation(computation) if i.opcode in ("if", "case")]
-    return any([_simplify(editor, computation, i.name, count, size) for i in found])
+    gone = [_simplify(editor, computation, i.name, count, size) for i in found]
+    return any(gone)
 
 
 def _known(editor: Editor, computation: str, i: Instruction) -> int | None:
