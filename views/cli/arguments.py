@@ -91,8 +91,8 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
 
 def open_session(arguments: argparse.Namespace) -> Session:
     """Reads the model and takes the compile's options. A saved trace stands for the model that was read for it."""
-    from compiler.frontend.load import load
     from explorer.session import Session
+    from explorer.verification import load_valid
 
     if is_trace(arguments.model):
         from compiler.frontend.parsed import Parsed
@@ -101,7 +101,7 @@ def open_session(arguments: argparse.Namespace) -> Session:
         trace = load_trace(arguments.model)
         parsed = Parsed(trace.input, trace.positions, trace.model)
         return Session(trace.model, parsed, compile_options(arguments))
-    return Session(arguments.model, load(arguments.model), compile_options(arguments))
+    return Session(arguments.model, load_valid(arguments.model), compile_options(arguments))
 
 
 def is_trace(path: str) -> bool:
