@@ -33,7 +33,7 @@ class ComputationBuilder:
         self._parameters = 0
 
     def add(
-        self, opcode: str, kind: Type, *operands: str, called: tuple[str, ...] = (), **attributes: Any
+        self, opcode: str, kind: Type, /, *operands: str, called: tuple[str, ...] = (), **attributes: Any
     ) -> str:
         """An instruction of a given type."""
         number = self.module.next_number()
