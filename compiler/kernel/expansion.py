@@ -7,13 +7,13 @@ to be split (`NeedsSplit`); the caller then starts again with the finer loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.ir.literal import Literal
 from compiler.ir.program import NO_ATTRIBUTES, Attributes, Computation, Instruction
-from compiler.ir.types import I32, I64, ElementType, TensorType, element
+from compiler.ir.types import I32, I64, ElementType, TensorType
 from compiler.kernel import index_map
 from compiler.kernel.elemental import (
     Choose,
@@ -25,10 +25,9 @@ from compiler.kernel.elemental import (
     Load,
     Node,
     Within,
-    dynamic_nodes,
 )
-from compiler.kernel.index_expression import Axis, Dynamic, Index, constant_index, dot, physical_strides
-from compiler.kernel.index_map import Indices, Piece
+from compiler.kernel.index_expression import Axis, Dynamic, Index, constant_index
+from compiler.kernel.index_map import Indices
 from compiler.ops import OPERATIONS
 
 Computations = Mapping[str, Computation]
@@ -90,7 +89,9 @@ class Expansion:
         external = self.externals.get(instruction.name)
         if external is not None:
             return external
-        special = _SPECIAL.get(opcode)
+        from compiler.kernel.expansion_rules import RULES
+
+        special = RULES.get(opcode)
         if special is not None:
             return special(self, instruction, at)
         if opcode in index_map.MOVERS:
@@ -143,7 +144,7 @@ class Expansion:
         """The first piece whose conditions hold; the last one holds wherever no other does."""
         result = pieces[-1][1]
         for conditions, node in reversed(pieces[:-1]):
-            needed = _undecided(conditions)
+            needed = undecided(conditions)
             if needed is None:
                 continue
             result = self._choice(needed, node, result) if needed else node
@@ -185,7 +186,7 @@ def plain(kind: TensorType) -> ElementType:
     return kind.element
 
 
-def _undecided(conditions: tuple[Within, ...]) -> tuple[Within, ...] | None:
+def undecided(conditions: tuple[Within, ...]) -> tuple[Within, ...] | None:
     """The conditions that are not always true; None when one is never true."""
     needed = []
     for condition in conditions:
@@ -197,150 +198,12 @@ def _undecided(conditions: tuple[Within, ...]) -> tuple[Within, ...] | None:
     return tuple(needed)
 
 
-def _parameter(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    index = instruction.attributes["index"]
-    known = e.parameters.get(index)
-    if known is not None:
-        return known
-    kind = instruction.tensor
-    offset = dot(at, physical_strides(kind.shape, kind.minor_to_major))
-    return e.load(plain(kind), index, offset, instruction.name)
-
-
-def _constant(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    literal = instruction.literal
-    kind = plain(instruction.tensor)
-    value = literal.splat_value if literal.is_splat else None
-    if value is None and literal.array.size == 1:
-        value = literal.array.reshape(-1)[0]
-    if value is not None:
-        return e.constant(kind, _number(value, kind), instruction.name)
-    if literal.array.nbytes > 1 << 14:
-        raise CannotExpand(f"{instruction.name} is too large to be part of the code")
-    if literal not in e.tables:
-        e.tables.append(literal)
-    number = -1 - e.tables.index(literal)
-    offset = dot(at, physical_strides(literal.type.shape, tuple(range(literal.type.rank - 1, -1, -1))))
-    return e.load(kind, number, offset, instruction.name)
-
-
-def _number(value: Any, kind: ElementType) -> complex:
-    if kind.is_complex:
-        return complex(value)
-    return float(value) if kind.is_float else int(value)
-
-
-def _iota(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    index, kind = at[instruction.attributes["iota_dimension"]], plain(instruction.tensor)
-    number = e.index_value(index)
-    return number if kind is number.element else e.compute("convert", kind, (number,), label=instruction.name)
-
-
-def _reshape(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    operand = e.type_of(instruction.operands[0])
-    move = index_map.bitcast if instruction.opcode == "bitcast" else index_map.reshape
-    return e.value(instruction.operands[0], move(operand, instruction.tensor, at, split=e.split))
-
-
-def _pieces(e: Expansion, instruction: Instruction, pieces: Sequence[Piece]) -> Node:
-    found = []
-    for piece in pieces:
-        needed = _undecided(piece.conditions)
-        if needed is not None or piece is pieces[-1]:
-            found.append((piece.conditions, e.value(instruction.operands[piece.operand], piece.indices)))
-    return e.choose(found)
-
-
-def _pad(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    return _pieces(e, instruction, index_map.pad(instruction, e.type_of(instruction.operands[0]), at))
-
-
-def _concatenate(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    operands = [e.type_of(name) for name in instruction.operands]
-    return _pieces(e, instruction, index_map.concatenate(instruction, operands, at))
-
-
-def _dynamic_slice(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    operand = e.type_of(instruction.operands[0])
-    sizes = instruction.attributes["slice_sizes"]
-    starts = starts_of(e, instruction.operands[1:], operand, sizes)
-    moved = tuple(start + index for start, index in zip(starts, at, strict=True))
-    return e.value(instruction.operands[0], moved)
-
-
 def starts_of(
     e: Expansion, names: Sequence[str], operand: TensorType, sizes: Sequence[int]
 ) -> tuple[Index, ...]:
     """Where a window of some sizes starts in an operand: the run-time indices, clamped so that it fits."""
     limits = [whole - size for whole, size in zip(operand.shape, sizes, strict=True)]
     return tuple(e.dynamic_start(name, (), limit) for name, limit in zip(names, limits, strict=True))
-
-
-def _dynamic_update_slice(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    operand, update = (e.type_of(name) for name in instruction.operands[:2])
-    starts = starts_of(e, instruction.operands[2:], operand, update.shape)
-    moved = tuple(index - start for index, start in zip(at, starts, strict=True))
-    inside = tuple(Within(index, 0, size) for index, size in zip(moved, update.shape, strict=True))
-    if 0 in update.shape:
-        return e.value(instruction.operands[0], at)
-    return _pieces(e, instruction, [Piece(inside, 1, moved), Piece((), 0, at)])
-
-
-def _gather(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    attributes = instruction.attributes
-    operand, indices = (e.type_of(name) for name in instruction.operands)
-    offset_dims, sizes = attributes["offset_dims"], attributes["slice_sizes"]
-    batching = attributes.get("operand_batching_dims", ())
-    batch = [at[d] for d in range(len(at)) if d not in offset_dims]
-    vector = attributes["index_vector_dim"]
-    start_map = attributes["start_index_map"]
-
-    def component(number: int) -> Indices:
-        if vector == indices.rank:
-            return tuple(batch)
-        return (*batch[:vector], constant_index(number), *batch[vector:])
-
-    removed = {*attributes["collapsed_slice_dims"], *batching}
-    windows = iter([at[d] for d in offset_dims])
-    moved = []
-    for d in range(operand.rank):
-        index = constant_index(0) if d in removed else next(windows)
-        if d in start_map:
-            limit = operand.shape[d] - sizes[d]
-            index = index + e.dynamic_start(instruction.operands[1], component(start_map.index(d)), limit)
-        if d in batching:
-            position = attributes["start_indices_batching_dims"][batching.index(d)]
-            index = index + batch[position if position < vector else position - 1]
-        moved.append(index)
-    return e.value(instruction.operands[0], tuple(moved))
-
-
-def _bitcast_convert(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    source, target = plain(e.type_of(instruction.operands[0])), plain(instruction.tensor)
-    name = instruction.operands[0]
-    if source.bits == target.bits:
-        return e.compute("bitcast_convert", target, (e.value(name, at),), label=instruction.name)
-    if source.is_complex or target.is_complex or min(source.bits, target.bits) < 8:
-        raise CannotExpand(f"bitcast_convert from {source.name} to {target.name}")
-    narrow, wide = (
-        element(f"ui{min(source.bits, target.bits)}"),
-        element(f"ui{max(source.bits, target.bits)}"),
-    )
-    if source.bits > target.bits:
-        raw = e.compute("bitcast_convert", wide, (e.value(name, at[:-1]),))
-        place = e.compute("convert", wide, (e.index_value(at[-1]),))
-        amount = e.compute("multiply", wide, (place, e.constant(wide, target.bits)))
-        part = e.compute("shift_right_logical", wide, (raw, amount))
-        return e.compute("bitcast_convert", target, (e.compute("convert", narrow, (part,)),))
-    total: Node | None = None
-    for number in range(target.bits // source.bits):
-        raw = e.compute("bitcast_convert", narrow, (e.value(name, (*at, constant_index(number))),))
-        moved = e.compute(
-            "shift_left", wide, (e.compute("convert", wide, (raw,)), e.constant(wide, number * source.bits))
-        )
-        total = moved if total is None else e.compute("or", wide, (total, moved))
-    assert total is not None
-    return e.compute("bitcast_convert", target, (total,))
 
 
 def body_nodes(
@@ -354,10 +217,6 @@ def body_nodes(
     root = computation.root_instruction
     names = root.operands if root.opcode == "tuple" else (root.name,)
     return tuple(inner.value(name, ()) for name in names)
-
-
-def _reduce(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    return fold_of_reduce(e, instruction, at)[0]
 
 
 def fold_of_reduce(
@@ -396,54 +255,3 @@ def make_fold(
         Fold(node.element, axes, "fold", loops, initial, inputs, nodes, number, group)
         for number, node in enumerate(nodes)
     )
-
-
-def _call(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    """A scalar function called inside a scalar computation."""
-    if at:
-        raise CannotExpand("call has no elemental form")
-    parameters = {number: e.value(name, ()) for number, name in enumerate(instruction.operands)}
-    callee = e.computations[instruction.called[0]]
-    return Expansion(callee, e.computations, parameters, split=False).value(callee.root, ())
-
-
-def _map(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    parameters = {number: e.value(name, at) for number, name in enumerate(instruction.operands)}
-    callee = e.computations[instruction.called[0]]
-    return Expansion(callee, e.computations, parameters, split=False).value(callee.root, ())
-
-
-def _barrier(e: Expansion, instruction: Instruction, at: Indices) -> Node:
-    if len(instruction.operands) != 1:
-        raise CannotExpand("optimization_barrier of several values")
-    return e.value(instruction.operands[0], at)
-
-
-_SPECIAL: dict[str, Callable[[Expansion, Instruction, Indices], Node]] = {
-    "parameter": _parameter,
-    "constant": _constant,
-    "iota": _iota,
-    "reshape": _reshape,
-    "bitcast": _reshape,
-    "pad": _pad,
-    "concatenate": _concatenate,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "gather": _gather,
-    "bitcast_convert": _bitcast_convert,
-    "reduce": _reduce,
-    "call": _call,
-    "map": _map,
-    "optimization_barrier": _barrier,
-}
-
-__all__ = [
-    "CannotExpand",
-    "Expansion",
-    "body_nodes",
-    "dynamic_nodes",
-    "fold_of_reduce",
-    "make_fold",
-    "plain",
-    "starts_of",
-]

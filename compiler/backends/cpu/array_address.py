@@ -28,7 +28,7 @@ def _ask(array: Array) -> int:
 def _place() -> int | None:
     if sys.implementation.name != "cpython":
         return None
-    probes = [np.arange(3), np.zeros((2, 5), np.int8)[1:], np.float64(3) + np.zeros(7)]
+    probes: list[Array] = [np.arange(3), np.zeros((2, 5), np.int8)[1:], np.float64(3) + np.zeros(7)]
     for place in _PLACES:
         if all(ctypes.c_size_t.from_address(id(probe) + place).value == _ask(probe) for probe in probes):
             return place

@@ -6,6 +6,7 @@ import os
 from functools import cache
 
 from compiler.backends.base import Availability, BackendError, CompileRequest, Insertion
+from compiler.backends.cpu.driver import DriverWriter
 from compiler.backends.cpu.emitters import EMITTERS
 from compiler.backends.cpu.executable import CpuExecutable
 from compiler.backends.cpu.jit import CodeGenerationError, ModuleCompiler
@@ -15,7 +16,7 @@ from compiler.backends.cpu.lowered import LibraryCall
 from compiler.backends.cpu.lowering import Lowering
 from compiler.backends.cpu.object_cache import ObjectCache
 from compiler.backends.cpu.parallel_compile import compile_modules
-from compiler.backends.cpu.program import DriverWriter, Program, build_program, require_entry
+from compiler.backends.cpu.program import Program, build_program, require_entry
 from compiler.backends.cpu.runtime import NativeRuntime, Pool
 from compiler.backends.cpu.target import Target, detect
 from compiler.passes.base import Capabilities
@@ -108,7 +109,7 @@ class CpuBackend:
         program = build_program(request.module, request.plan, lowering)
         texts = [*module_texts(program), DriverWriter(program).text()]
         library_calls = [call for call in program.calls if isinstance(call.use.code, LibraryCall)]
-        callbacks = LibraryKernels(request.module, library_calls)
+        callbacks = LibraryKernels(request.module, library_calls, request.custom_calls)
         try:
             objects = compile_modules(compiler, texts)
             library = compiler.link(objects, {**runtime.symbols, **callbacks.symbols})

@@ -12,12 +12,13 @@ import numpy as np
 from compiler.analysis.values import leaves
 from compiler.backends.base import BackendError, KernelRecord, KernelTime
 from compiler.backends.cpu.array_address import address_reader
+from compiler.backends.cpu.driver import DriverWriter
 from compiler.backends.cpu.jit import Library, ModuleCompiler
 from compiler.backends.cpu.kernel_code import KernelCode, kernel_module
 from compiler.backends.cpu.library import LibraryKernels
 from compiler.backends.cpu.lowered import LibraryCall
 from compiler.backends.cpu.nest_text import nest_text
-from compiler.backends.cpu.program import DriverWriter, KernelCall, Program
+from compiler.backends.cpu.program import KernelCall, Program
 from compiler.backends.cpu.result_memory import ResultMemory
 from compiler.backends.cpu.runtime import NativeRuntime, Pool
 from compiler.ir.literal import Literal

@@ -14,18 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.backends.cpu.emit.index_emission import IndexEmitter
+from compiler.backends.cpu.emit.memory_access import MemoryAccess
 from compiler.backends.cpu.emit.registers import (
     Held,
     Registers,
-    memory_kind,
-    memory_type,
-    part_bytes,
     register_kind,
     register_type,
 )
 from compiler.backends.cpu.emit.scalar_builder import CpuScalarBuilder
 from compiler.backends.cpu.text_builder import TextBuilder, llvm_type
-from compiler.ir.types import I1, ElementType
+from compiler.ir.types import ElementType
 from compiler.kernel.elemental import (
     Choose,
     Compute,
@@ -189,7 +187,7 @@ class ElementalEmitter:
         if isinstance(node, Compute):
             return self._compute(node)
         if isinstance(node, Load):
-            return self._load(node)
+            return MemoryAccess(self).load(node)
         if isinstance(node, Constant):
             return self.builder(self.lanes).constant(node.element, node.value)
         if isinstance(node, IndexValue):
@@ -213,87 +211,11 @@ class ElementalEmitter:
             self.index.vector(node.index, kind) if self.lanes > 1 else self.index.narrowed(node.index, kind)
         )
 
-    # Loads
-
-    def _load(self, node: Load) -> Held:
-        e = node.element
-        if e.is_complex:
-            return self._load_complex(node)
-        return self.registers.from_memory(
-            e, self.lanes, self._load_parts(node, memory_kind(e), part_bytes(e), 1, 0)
-        )
-
-    def _load_parts(self, node: Load, kind: str, size: int, parts: int, part: int) -> str:
-        """Loads part `part` of `parts` of each element, in memory form."""
-        base, lanes, scalar = self.buffers[node.operand], self.lanes, llvm_type(kind)
-        if lanes == 1:
-            place = self.b.add(self.b.mul(self.index.scalar(node.offset), parts), part)
-            return self.b.load(scalar, self.address(base, place, scalar), size)
-        step = self.index.step(node.offset)
-        if step in (1, -1) and parts == 1:
-            return self._load_row(node, kind, size, step)
-        return self._load_lanes(node, kind, size, step, parts, part)
-
-    def _load_row(self, node: Load, kind: str, size: int, step: int) -> str:
-        lanes, scalar = self.lanes, llvm_type(kind)
-        place = self.index.scalar(node.offset)
-        if step == -1:
-            place = self.b.sub(place, lanes - 1)
-        address = self.address(self.buffers[node.operand], place, scalar)
-        vector = llvm_type(kind, lanes)
-        mask = self.mask
-        if mask is not None and step == -1:
-            mask = self._reversed(mask, "i1")
-        if mask is not None:
-            row = self.b.masked_load(scalar, lanes, address, mask, size)
-        else:
-            row = self.b.load(vector, address, size)
-        return row if step == 1 else self._reversed(row, kind)
-
-    def _reversed(self, vector: str, kind: str) -> str:
-        numbers = ", ".join(f"i32 {lane}" for lane in reversed(range(self.lanes)))
-        kind = llvm_type(kind, self.lanes)
-        return self.b.op(f"shufflevector {kind} {vector}, {kind} poison, <{self.lanes} x i32> <{numbers}>")
-
-    def _load_lanes(self, node: Load, kind: str, size: int, step: int | None, parts: int, part: int) -> str:
-        """One load a lane; a lane that is left out reads the first element, which is always there."""
-        lanes, scalar, base = self.lanes, llvm_type(kind), self.buffers[node.operand]
-        vector = "poison"
-        kinds = llvm_type(kind, lanes)
-        if step is not None and self.mask is None:
-            first = self.b.add(self.b.mul(self.index.scalar(node.offset), parts), part)
-            start = self.address(base, first, scalar)
-            places = [self.address(start, lane * step * parts, scalar) for lane in range(lanes)]
-        else:
-            places = []
-            for place in self.index.lane_places(node.offset, self.mask):
-                places.append(self.address(base, self.b.add(self.b.mul(place, parts), part), scalar))
-        for lane, place in enumerate(places):
-            element = self.b.load(scalar, place, size)
-            vector = self.b.op(f"insertelement {kinds} {vector}, {scalar} {element}, i64 {lane}")
-        return vector
-
     def address(self, base: str, place: str | int, scalar: str) -> str:
         """The address of an element; may lie outside where nothing is read, hence without `inbounds`."""
         if str(place) == "0":
             return base
         return self.b.op(f"getelementptr {scalar}, ptr {base}, i64 {place}", "p")
-
-    def _load_complex(self, node: Load) -> Held:
-        kind, size, lanes = memory_kind(node.element), part_bytes(node.element), self.lanes
-        if lanes > 1 and self.mask is None and self.index.step(node.offset) == 1:
-            scalar = llvm_type(kind)
-            first = self.b.mul(self.index.scalar(node.offset), 2)
-            both = self.b.load(
-                llvm_type(kind, 2 * lanes), self.address(self.buffers[node.operand], first, scalar), size
-            )
-            return (self._every_other(both, kind, 0), self._every_other(both, kind, 1))
-        return (self._load_parts(node, kind, size, 2, 0), self._load_parts(node, kind, size, 2, 1))
-
-    def _every_other(self, both: str, kind: str, first: int) -> str:
-        numbers = ", ".join(f"i32 {2 * lane + first}" for lane in range(self.lanes))
-        wide = llvm_type(kind, 2 * self.lanes)
-        return self.b.op(f"shufflevector {wide} {both}, {wide} poison, <{self.lanes} x i32> <{numbers}>")
 
     # Choices
 
@@ -384,53 +306,9 @@ class ElementalEmitter:
             loop.next = [part for value in values for part in _parts(value)]
         return regrouped(elements, loop.results)
 
-    # Stores
-
     def store(self, e: ElementType, base: str, offset: Index, value: Held) -> None:
         """Stores a value at all lanes (those of the mask)."""
-        if isinstance(value, tuple):
-            self._store_complex(e, base, offset, value)
-            return
-        self._store_parts(e, base, offset, self.registers.to_memory(e, self.lanes, value), 1, 0)
-
-    def _store_parts(
-        self, e: ElementType, base: str, offset: Index, value: str, parts: int, part: int
-    ) -> None:
-        kind, size, lanes = memory_kind(e), part_bytes(e), self.lanes
-        scalar = llvm_type(kind)
-        place = self.b.add(self.b.mul(self.index.scalar(offset), parts), part)
-        if lanes == 1:
-            self.b.store(scalar, value, self.address(base, place, scalar), size)
-            return
-        step = self.index.step(offset)
-        if step == 1 and parts == 1:
-            address = self.address(base, place, scalar)
-            if self.mask is not None:
-                self.b.masked_store(scalar, lanes, value, address, self.mask, size)
-            else:
-                self.b.store(memory_type(e, lanes), value, address, size)
-            return
-        if self.mask is not None or step is None:
-            raise AssertionError("only neighbours are stored under a mask")
-        start = self.address(base, place, scalar)
-        for lane in range(lanes):
-            element = self.b.op(f"extractelement {llvm_type(kind, lanes)} {value}, i64 {lane}")
-            self.b.store(scalar, element, self.address(start, lane * step * parts, scalar), size)
-
-    def _store_complex(self, e: ElementType, base: str, offset: Index, value: tuple[str, str]) -> None:
-        lanes, kind = self.lanes, memory_kind(e)
-        if lanes > 1 and self.mask is None and self.index.step(offset) == 1:
-            numbers = ", ".join(f"i32 {lane}, i32 {lane + lanes}" for lane in range(lanes))
-            half = llvm_type(kind, lanes)
-            both = self.b.op(
-                f"shufflevector {half} {value[0]}, {half} {value[1]}, <{2 * lanes} x i32> <{numbers}>"
-            )
-            place = self.b.mul(self.index.scalar(offset), 2)
-            address = self.address(base, place, llvm_type(kind))
-            self.b.store(llvm_type(kind, 2 * lanes), both, address, part_bytes(e))
-            return
-        for number, part in enumerate(value):
-            self._store_parts(e, base, offset, part, 2, number)
+        MemoryAccess(self).store(e, base, offset, value)
 
 
 def _parts(value: Held) -> tuple[str, ...]:
@@ -445,6 +323,3 @@ def regrouped(elements: Sequence[ElementType], flat: Sequence[str]) -> list[Held
         first = next(rest)
         found.append((first, next(rest)) if e.is_complex else first)
     return found
-
-
-__all__ = ["I1", "ElementalEmitter", "regrouped"]
