@@ -6,17 +6,18 @@ identities on one device, the specification's dynamic operations, and the factor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from compiler.ir.semantics import OperationError
-from compiler.ir.types import TensorType, TupleType, Type
+from compiler.ir.types import BufferType, TensorType, TupleType, Type
 from compiler.ops.applied import outputs
 from compiler.ops.constraints import require, same_shape
 from compiler.ops.record import VARIADIC, Attribute, Evaluation, Operation, Site, Value
 
 _TYPED_FFI = 4
+_BUFFER_TARGETS = ("CreateBuffer", "Pin", "Unpin")
 
 
 def _infer(site: Site) -> Type:
@@ -35,9 +36,13 @@ def _verify(site: Site) -> None:
             "backend_config must be a dictionary when api_version is API_VERSION_TYPED_FFI",
         )
     _verify_layouts(site)
-    for alias in a.get("output_operand_aliases") or ():
-        if isinstance(alias, Mapping):
-            _verify_alias(site, alias)
+    aliases = [alias for alias in a.get("output_operand_aliases") or () if isinstance(alias, Mapping)]
+    for alias in aliases:
+        _verify_alias(site, alias)
+    if any(True for kind in (*site.operands, site.result) for _ in _buffers(kind)):
+        _verify_buffers(site, aliases)
+    elif a["call_target_name"] in _BUFFER_TARGETS:
+        require(False, f"{a['call_target_name']} must take or yield a memref")
 
 
 def _verify_layouts(site: Site) -> None:
@@ -84,10 +89,63 @@ def _verify_alias(site: Site, alias: Mapping[str, Any]) -> None:
     agrees = operand == output or (
         isinstance(operand, TensorType)
         and isinstance(output, TensorType)
+        and isinstance(operand, BufferType) == isinstance(output, BufferType)
         and operand.element == output.element
         and same_shape(operand.shape, output.shape)
     )
     require(agrees, f"an aliased operand and output must have one type, but are {operand} and {output}")
+
+
+def _buffers(kind: Type | None, place: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Places of the buffers in a type, as indices into its tuples."""
+    if isinstance(kind, BufferType):
+        yield place
+    elif isinstance(kind, TupleType):
+        for index, entry in enumerate(kind.elements):
+            yield from _buffers(entry, (*place, index))
+
+
+def _verify_buffers(site: Site, aliases: Sequence[Mapping[str, Any]]) -> None:
+    """A buffer that a call yields is one that it was given, but for the calls that make and end buffers."""
+    target = site.attributes["call_target_name"]
+    if target in _BUFFER_TARGETS:
+        _verify_buffer_target(site, target)
+        return
+    sources = [(alias.get("operand_index", 0), *alias.get("operand_tuple_indices", ())) for alias in aliases]
+    targets = [tuple(alias.get("output_tuple_indices", ())) for alias in aliases]
+    for index, operand in enumerate(site.operands):
+        for place in _buffers(operand, (index,)):
+            require(
+                sources.count(place) <= 1,
+                f"the buffer in operand {list(place)} must not be aliased more than once",
+            )
+    for place in _buffers(site.result):
+        require(
+            targets.count(place) == 1,
+            f"the buffer in output {list(place)} must be aliased once, but is {targets.count(place)} times",
+        )
+
+
+def _verify_buffer_target(site: Site, target: str) -> None:
+    inputs, made = len(site.operands), isinstance(site.result, BufferType)
+    if target == "CreateBuffer":
+        require(inputs == 0, f"CreateBuffer takes no operand, but has {inputs}")
+        require(made, f"CreateBuffer must yield a memref, not {site.result}")
+        return
+    require(inputs == 1, f"{target} takes one operand, but has {inputs}")
+    operand, result = site.operands[0], site.result
+    is_pin = target == "Pin"
+    require(made == is_pin, f"{target} must yield a {'memref' if is_pin else 'tensor'}, not {result}")
+    require(
+        isinstance(operand, BufferType) != is_pin,
+        f"{target} must take the other kind of value, not {operand}",
+    )
+    assert isinstance(result, TensorType)
+    same = isinstance(operand, TensorType) and operand.element == result.element
+    require(
+        same and isinstance(operand, TensorType) and same_shape(operand.shape, result.shape),
+        f"{target} must keep elements and shape, but takes {operand} and yields {result}",
+    )
 
 
 def _part(kind: Type, indices: Sequence[int], what: str) -> Type:

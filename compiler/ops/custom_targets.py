@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,6 +35,51 @@ def _identity(evaluation: Evaluation, *operands: Value) -> Value:
     return operands
 
 
+def _tiles(evaluation: Evaluation, full: tuple[int, ...], shard: tuple[int, ...]) -> tuple[int, ...]:
+    """Along how many tiles each dimension is split, when all partitions together hold the whole, in order.
+
+    Raises:
+        OperationError: for shards that only some of the partitions hold, whose order the call does not tell.
+    """
+    counts = tuple(whole // part if part else 1 for whole, part in zip(full, shard, strict=True))
+    partitions = evaluation.devices.num_partitions
+    sharding = str(evaluation.attributes.get("mhlo.sharding", ""))
+    if math.prod(counts) != partitions or "T(" in sharding or "last_tile" in sharding:
+        target = evaluation.attributes["call_target_name"]
+        raise OperationError(
+            f"{target} between {list(full)} and {list(shard)} cannot be evaluated on {partitions} "
+            f"partition{'s' * (partitions != 1)}: the program is meant for several partitions"
+        )
+    return counts
+
+
+def _full_to_shard(evaluation: Evaluation, x: Array) -> Value:
+    """This partition's part of a value that every partition holds whole."""
+    kind = evaluation.result
+    assert isinstance(kind, TensorType)
+    if x.shape == kind.shape:
+        return x
+    counts = _tiles(evaluation, x.shape, kind.shape)
+    place = np.unravel_index(evaluation.devices.partition_id, counts)
+    return x[tuple(slice(int(p) * n, (int(p) + 1) * n) for p, n in zip(place, kind.shape, strict=True))]
+
+
+def _shard_to_full(evaluation: Evaluation, x: Array) -> Value:
+    """The whole value from every partition's part."""
+    kind = evaluation.result
+    assert isinstance(kind, TensorType)
+    if x.shape == kind.shape:
+        return x
+    counts = _tiles(evaluation, kind.shape, x.shape)
+    parts = evaluation.devices.exchange("SPMDShardToFullShape", x)
+    whole = np.empty(kind.shape, x.dtype)
+    for place in np.ndindex(*counts):
+        number = int(np.ravel_multi_index(place, counts))
+        part = parts[evaluation.devices.replica_id, number]
+        whole[tuple(slice(p * n, (p + 1) * n) for p, n in zip(place, x.shape, strict=True))] = part
+    return whole
+
+
 def _shape_assertion(evaluation: Evaluation, holds: Array, *values: Array) -> Value:
     """Fails with its message unless the first operand holds; `{n}` in the message is the n-th value."""
     if not bool(holds):
@@ -48,6 +94,12 @@ def _shape_assertion(evaluation: Evaluation, holds: Array, *values: Array) -> Va
 def _nothing(kind: Type) -> Value:
     """The value of a call that yields no data."""
     return tuple(_nothing(entry) for entry in kind.elements) if isinstance(kind, TupleType) else Token()
+
+
+def _create_buffer(evaluation: Evaluation) -> Value:
+    """A buffer whose contents nobody has written yet: zeros here."""
+    assert isinstance(evaluation.result, TensorType)
+    return np.zeros(evaluation.result.shape, evaluation.result.element.dtype)
 
 
 def _settings(evaluation: Evaluation) -> Mapping[str, Any]:
@@ -100,9 +152,9 @@ def _dynamic_reduce_window(evaluation: Evaluation, *operands: Array) -> Value:
 
 _IDENTITIES = (
     "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
     "annotate_device_placement",
+    "Pin",
+    "Unpin",
     "LayoutConstraint",
     "xla.sdy.FuncResultSharding",
     "xla.sdy.GlobalToLocalShape",
@@ -112,6 +164,9 @@ _IDENTITIES = (
 
 TARGETS: Mapping[str, Target] = {
     **dict.fromkeys(_IDENTITIES, _identity),
+    "SPMDFullToShardShape": _full_to_shard,
+    "SPMDShardToFullShape": _shard_to_full,
+    "CreateBuffer": _create_buffer,
     "shape_assertion": _shape_assertion,
     "mhlo.topk": _mhlo_topk,
     "stablehlo.dynamic_top_k": _dynamic_top_k,

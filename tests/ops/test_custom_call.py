@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from compiler.frontend.mlir import parse
 from compiler.ir.program import Attributes
 from compiler.ir.semantics import OperationError
 from compiler.ir.types import F32, I32, TensorType, TupleType, element, tensor
-from compiler.reference import EvaluationError, evaluate
+from compiler.reference import EvaluationError, evaluate, evaluate_on_devices
 from tests.builder import ModuleBuilder
 from tests.ops.operation_calls import type_of
 from tests.ops.programs import body_of, main, rejects, run
@@ -49,6 +50,37 @@ def test_annotations_change_nothing():
         assert target(name, x, result=tensor(F32, 4)).tolist() == x.tolist()
     with pytest.raises(EvaluationError, match="several partitions"):
         target("SPMDFullToShardShape", x, result=tensor(F32, 2))
+
+
+def test_shards_of_partitions():
+    text = main(
+        "%x: tensor<4x2xf32>",
+        "tensor<4x2xf32>",
+        "%0 = stablehlo.custom_call @SPMDFullToShardShape(%x) : (tensor<4x2xf32>) -> tensor<2x1xf32>\n"
+        "%1 = stablehlo.partition_id : tensor<ui32>\n%2 = stablehlo.convert %1 : (tensor<ui32>) -> tensor<f32>\n"
+        "%3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<f32>) -> tensor<2x1xf32>\n"
+        "%4 = stablehlo.add %0, %3 : tensor<2x1xf32>\n"
+        "%5 = stablehlo.custom_call @SPMDShardToFullShape(%4) : (tensor<2x1xf32>) -> tensor<4x2xf32>\n"
+        "return %5 : tensor<4x2xf32>",
+    )
+    module, x = parse(text).module, np.zeros((4, 2), np.float32)
+    for (found,) in evaluate_on_devices(module, [[x]] * 4, num_partitions=4):
+        assert found.tolist() == [[0, 1], [0, 1], [2, 3], [2, 3]]
+    with pytest.raises(EvaluationError, match="several partitions"):
+        evaluate_on_devices(module, [[x]] * 2, num_partitions=2)
+
+
+def test_buffers():
+    text = main(
+        "%x: tensor<2xf32>",
+        "tensor<2xf32>",
+        '%0 = "stablehlo.custom_call"(%x) {call_target_name = "Pin"} : (tensor<2xf32>) -> memref<2xf32>\n'
+        '%1 = "stablehlo.custom_call"(%0) {call_target_name = "Unpin"} : (memref<2xf32>) -> tensor<2xf32>\n'
+        "return %1 : tensor<2xf32>",
+    )
+    assert run(text, np.array([1, 2], np.float32))[0].tolist() == [1, 2]
+    rejects(text.replace('"Pin"', '"CreateBuffer"'), "takes no operand")
+    rejects(text.replace('"Pin"', '"foo"'), "must be aliased once")
 
 
 def test_shape_assertion():
