@@ -66,14 +66,14 @@ class ComputationBuilder:
         kind = TensorType(element, shape)
         return self.add("constant", kind, value=Literal(kind, np.asarray(value).astype(element.dtype)))
 
-    def op(self, opcode: str, *operands: str, called: tuple[str, ...] = (), **attributes: Any) -> str:
+    def op(self, opcode: str, /, *operands: str, called: tuple[str, ...] = (), **attributes: Any) -> str:
         """An operation whose result type follows from its operands."""
         bodies = [self.module.computations[name] for name in called]
         types = [self.instructions[operand].type for operand in operands]
         kind = SEMANTICS.infer(opcode, types, Attributes(attributes), bodies)
         return self.add(opcode, kind, *operands, called=called, **attributes)
 
-    def shaped(self, opcode: str, shape: tuple[int, ...], *operands: str, **attributes: Any) -> str:
+    def shaped(self, opcode: str, shape: tuple[int, ...], /, *operands: str, **attributes: Any) -> str:
         """An operation that says its own shape (`reshape`, `broadcast_in_dim`); elements as the first operand's."""
         first = self.instructions[operands[0]].tensor
         return self.add(opcode, TensorType(first.element, shape), *operands, **attributes)
