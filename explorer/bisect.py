@@ -43,6 +43,8 @@ class Finding:
     kernel: str = ""
     source: str = ""
     detail: str = ""
+    candidates: tuple[str, ...] = ()
+    """Stages or rewrites of which one is to blame, where the oracle could not tell them apart."""
     mended_by_refusing: bool | None = None
     """True when the compile with only this rewrite refused is right; None when that was not tried."""
     trials: int = 0
@@ -147,15 +149,24 @@ class Bisection:
 
     def _in_stages(self, trace: Trace, final: Verdict) -> Finding:
         changed = [stage for stage in trace.stages if stage.changed]
-        stage = self._first_bad(
+        if not changed:
+            return Finding(NONE, "the oracle contradicts itself: the program is the one it called right")
+        self.known.setdefault(f"after {changed[-1].id}", final)
+        place = self._first_bad(
             len(changed), lambda index: self._judge_module(f"after {changed[index].id}", changed[index].after)
         )
-        if stage is None:
-            return Finding(STAGE, "no stage could be singled out: the oracle cannot tell for enough of them")
-        return self._in_stage(changed[stage], final)
+        if place is None:
+            return Finding(
+                NONE, "the oracle contradicts itself: it called the final program wrong, then right"
+            )
+        good, bad = place
+        if bad - good > 1:
+            ids = tuple(stage.id for stage in changed[good + 1 : bad + 1])
+            return Finding(STAGE, _one_of("stages", ids), candidates=ids, detail=final.detail)
+        return self._in_stage(changed[bad], final)
 
-    def _first_bad(self, count: int, judge: Callable[[int], Verdict]) -> int | None:
-        """An index whose own verdict is bad while its predecessor's is good (before index 0 all is good).
+    def _first_bad(self, count: int, judge: Callable[[int], Verdict]) -> tuple[int, int] | None:
+        """Indices (good, bad), next to each other unless those between cannot be judged; before index 0 all is good.
 
         Halves the range first; unknown ones are walked around.
         """
@@ -168,9 +179,7 @@ class Bisection:
                 high = middle
             else:
                 low = middle
-        if high - low > 1:
-            self.notes.append(f"{high - low - 1} steps before the one named could not be judged")
-        return high if judge(high).result == BAD else None
+        return None if judge(high).result == GOOD else (low, high)
 
     def _tellable(self, low: int, high: int, judge: Callable[[int], Verdict]) -> int | None:
         middle = (low + high) // 2
@@ -197,10 +206,14 @@ class Bisection:
             key = f"{stage.id}: first {index + 1} of {len(rewrites)} rewrites"
             return self._judge_module(key, apply(stage.before, rewrites[: index + 1]))
 
-        culprit = self._first_bad(len(rewrites), judge)
-        if culprit is None:
+        place = self._first_bad(len(rewrites), judge)
+        if place is None:
             return replace(found, summary=f"{found.summary}; its rewrites replayed one by one are right")
-        return self._about(found, stage, rewrites[culprit])
+        good, bad = place
+        if bad - good > 1:
+            ids = tuple(rewrite.id for rewrite in rewrites[good + 1 : bad + 1])
+            return replace(found, summary=f"{found.summary}: {_one_of('rewrites', ids)}", candidates=ids)
+        return self._about(found, stage, rewrites[bad])
 
     def _judge_detail(self, stage: StageRecord, final: Verdict) -> str:
         verdict = self._judge_module(f"after {stage.id}", stage.after)
@@ -254,6 +267,11 @@ class Bisection:
             return wrong_kernel(self, optimised, compilation.executable, verdict)
         finally:
             compilation.executable.close()
+
+
+def _one_of(what: str, ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:6]) + (", …" if len(ids) > 6 else "")
+    return f"one of the {what} {shown} makes the result wrong; all but the last could not be judged"
 
 
 def restrained(options: CompileOptions, **changes: Any) -> CompileOptions:

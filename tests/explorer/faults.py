@@ -186,7 +186,7 @@ FAULTS = (
         f"%k = stablehlo.constant dense<2.0> : {T}\n%l = stablehlo.constant dense<0.25> : {T}\n"
         f"%v = stablehlo.multiply %p, %k : {T}\n%w = stablehlo.tanh %v : {T}\n%r = stablehlo.multiply %w, %l : {T}",
         'i.opcode == "constant" and any(o.opcode == "constant" and o.type == i.type and o.name != i.name '
-        'and list(owner).index(o.name) < list(owner).index(i.name) for o in owner.values())',
+        "and list(owner).index(o.name) < list(owner).index(i.name) for o in owner.values())",
         'other = next(o for o in owner.values() if o.opcode == "constant" and o.type == i.type)\n'
         "edit.replace(i.name, other.name)",
         'before="cse"',

@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """MODEL, which program, how much of it, and where to."""
     add_model(parser)
-    parser.add_argument("--stage", metavar="S", default="", help="the program after this stage (default: last)")
+    parser.add_argument(
+        "--stage", metavar="S", default="", help="the program after this stage (default: last)"
+    )
     parser.add_argument("--input", action="store_true", help="the program as it was read")
     parser.add_argument("--function", metavar="F", default="", help="this computation (default: the entry)")
     parser.add_argument("--around", metavar="I", default="", help="only the surroundings of this instruction")
     parser.add_argument("--radius", type=int, default=2, metavar="N", help="how far around it (default 2)")
     parser.add_argument("--pipeline", action="store_true", help="the stages, with what each did")
-    parser.add_argument("-o", "--output", metavar="F", help="svg, png, pdf or dot by its ending (default: dot)")
+    parser.add_argument(
+        "-o", "--output", metavar="F", help="svg, png, pdf or dot by its ending (default: dot)"
+    )
     add_json(parser)
     add_compile(parser)
 

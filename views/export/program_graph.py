@@ -27,7 +27,17 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "contraction": ("dot_general", "dot", "convolution", "triangular_solve", "cholesky", "fft"),
     "reduction": ("reduce", "reduce_window", "select_and_scatter", "sort", "scatter", "chlo.top_k"),
     "movement": (
-        *("broadcast_in_dim", "broadcast", "reshape", "bitcast", "copy", "transpose", "slice", "reverse", "pad"),
+        *(
+            "broadcast_in_dim",
+            "broadcast",
+            "reshape",
+            "bitcast",
+            "copy",
+            "transpose",
+            "slice",
+            "reverse",
+            "pad",
+        ),
         *("concatenate", "gather", "dynamic_slice", "dynamic_update_slice", "bitcast_convert"),
     ),
     "control": ("while", "case", "if", "call", "custom_call", "composite", "map"),
@@ -153,9 +163,7 @@ class _Builder:
         text = format_instruction(instruction, owner, layout=False)
         tooltip = f"{text}   {line}" if line is not None else text
         kind = node_kind(instruction.opcode)
-        self.graph.nodes.append(
-            Node(instruction.name, tuple(lines), kind, cluster, tooltip, marks)
-        )
+        self.graph.nodes.append(Node(instruction.name, tuple(lines), kind, cluster, tooltip, marks))
 
     def _add_edge(self, source: Instruction, target: str) -> None:
         start = source.name
