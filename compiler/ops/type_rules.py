@@ -39,6 +39,7 @@ PER_AXIS_OPERATIONS = frozenset(
         "get_tuple_element",
         "if",
         "optimization_barrier",
+        "outfeed",
         "parameter",
         "reshape",
         "transpose",

@@ -8,6 +8,7 @@ import numpy as np
 
 from compiler.ir.types import QuantizedType
 from compiler.ops.applied import binary_opcode, combine, element_of, outputs, returned_parameter
+from compiler.ops.elementwise_other import total_order_key
 from compiler.ops.record import Array, Evaluation
 
 _IN_PLACE: dict[str, np.ufunc] = {
@@ -41,12 +42,38 @@ def update_in_order(
             last = _last_of_each(places)
             targets[0][places[last]] = values[0][last]
         return
+    if len(targets) == 1 and _is_extreme_of_floats(evaluation, index):
+        _extremes(_INTEGER_ONLY[str(binary_opcode(body))], targets[0], places, values[0])
+        return
     ufunc = _native(evaluation, index, targets[0]) if len(targets) == 1 else None
     with np.errstate(all="ignore"):
         if ufunc is not None:
             ufunc.at(targets[0], places, values[0])
         else:
             _rounds(evaluation, index, targets, places, values)
+
+
+def _is_extreme_of_floats(evaluation: Evaluation, index: int) -> bool:
+    body = evaluation.called[index]
+    element = element_of(outputs(body.result_type)[0])
+    return element.is_float and element.bits >= 8 and binary_opcode(body) in _INTEGER_ONLY
+
+
+def _extremes(ufunc: np.ufunc, target: Array, places: Array, values: Array) -> None:
+    """Maxima or minima of floats, by integers in their total order; NaN is made to win."""
+    winner = np.inf if ufunc is np.maximum else -np.inf
+    keys = _winning_keys(target, winner)
+    ufunc.at(keys, places, _winning_keys(values, winner))
+    lowest = np.iinfo(keys.dtype).min
+    target[:] = np.where(keys < 0, (-keys - 1) | lowest, keys).astype(keys.dtype).view(target.dtype)
+
+
+def _winning_keys(array: Array, winner: float) -> Array:
+    keys = total_order_key(array)
+    limits = np.iinfo(keys.dtype)
+    return np.array(
+        np.where(np.isnan(array.astype(np.float64)), limits.max if winner > 0 else limits.min, keys)
+    )
 
 
 def _native(evaluation: Evaluation, index: int, target: Array) -> np.ufunc | None:

@@ -277,3 +277,13 @@ def test_scatter_rejects():
         ),
         "C2",
     )
+
+
+def test_extremes_of_floats():
+    x = np.array([0.0, -0.0, -1.0, np.nan], np.float32)
+    indices = np.array([[0], [1], [2], [3], [2], [1]], np.int32)
+    updates = np.array([-0.0, 0.0, np.nan, 5.0, 7.0, -3.0], np.float32)
+    (most,) = run(scatter_rows(body_of("maximum", "f32")), x, indices, updates)
+    (least,) = run(scatter_rows(body_of("minimum", "f32")), x, indices, updates)
+    assert most[:2].tolist() == [0, 0] and not np.signbit(most[:2]).any() and np.isnan(most[2:]).all()
+    assert least[:2].tolist() == [0, -3] and np.signbit(least[0]) and np.isnan(least[2:]).all()
