@@ -42,6 +42,7 @@ PER_AXIS_OPERATIONS = frozenset(
         "outfeed",
         "parameter",
         "reshape",
+        "send",
         "transpose",
         "tuple",
         "uniform_dequantize",
