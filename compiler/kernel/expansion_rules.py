@@ -20,6 +20,8 @@ from compiler.kernel.expansion import (
 from compiler.kernel.index_expression import constant_index, dot, physical_strides
 from compiler.kernel.index_map import Indices, Piece
 
+_MOST_PIECES = 16
+
 
 def _parameter(e: Expansion, instruction: Instruction, at: Indices) -> Node:
     index = instruction.attributes["index"]
@@ -80,6 +82,10 @@ def _pad(e: Expansion, instruction: Instruction, at: Indices) -> Node:
 
 
 def _concatenate(e: Expansion, instruction: Instruction, at: Indices) -> Node:
+    if len(instruction.operands) > _MOST_PIECES:
+        raise CannotExpand(
+            f"concatenate of {len(instruction.operands)} operands asks too many questions an element"
+        )
     operands = [e.type_of(name) for name in instruction.operands]
     return _pieces(e, instruction, index_map.concatenate(instruction, operands, at))
 

@@ -223,6 +223,31 @@ def _update_nest(computation: Computation, computations: Mapping[str, Computatio
     raise CannotExpand("its loops cannot be split finely enough")
 
 
+def concatenation_nests(computation: Computation) -> list[tuple[int, LoopNest]]:
+    """A concatenation of parameters as one nest an operand: its number, and a copy into its part of the result.
+
+    The copied operand is operand 0 of its nest.
+
+    Raises:
+        CannotExpand: the elements have no elemental form.
+    """
+    root = computation.root_instruction
+    strides = physical_strides(root.tensor.shape, root.tensor.minor_to_major)
+    start, nests = 0, []
+    for number, name in enumerate(root.operands):
+        kind = computation[name].tensor
+        own = _Dimensions.of(kind.shape, {}, 0)
+        at = own.indices()
+        offset = dot(at, strides) + start * strides[root.attributes["dimension"]]
+        start += kind.shape[root.attributes["dimension"]]
+        place = dot(at, physical_strides(kind.shape, kind.minor_to_major))
+        value = Load(plain(kind), place.axes(), name, 0, place)
+        axes = sorted(own.flat, key=lambda axis, offset=offset: -offset.coefficient(axis))  # type: ignore[misc]
+        if kind.size:
+            nests.append((number, _tidied(LoopNest(tuple(axes), (Store(0, plain(kind), offset, value),)))))
+    return nests
+
+
 def _all_indices(nest: LoopNest) -> list[Index]:
     found = [store.offset for store in nest.stores]
     for node in nest.nodes:

@@ -32,7 +32,7 @@ from compiler.ir.program import Attributes, Computation, Instruction, Module, ma
 from compiler.ir.types import TensorType, Type
 from compiler.kernel.elemental import Fold
 from compiler.kernel.expansion import CannotExpand
-from compiler.kernel.loop_nest import LoopNest, nest_of
+from compiler.kernel.loop_nest import LoopNest, concatenation_nests, nest_of
 
 Emitter = Callable[["Lowering", Computation, Instruction], "Use | None"]
 """The kernel of one instruction inside a computation; None when it has no special one after all."""
@@ -84,6 +84,10 @@ class Lowering:
             if use is not None:
                 return Lowered((use,))
             return self._product_apart(body) or self._apart(body)
+        if instruction.opcode == "concatenate":
+            joined = self._joined(computation, instruction)
+            if joined is not None:
+                return joined
         return Lowered((self._single(computation, instruction),))
 
     def _fused(self, body: Computation) -> Use | None:
@@ -94,7 +98,7 @@ class Lowering:
             return special
         try:
             return self.loops(body)
-        except CannotExpand:
+        except (CannotExpand, RecursionError):
             return None
 
     def loops(self, body: Computation) -> Use:
@@ -117,14 +121,26 @@ class Lowering:
 
     def _single(self, computation: Computation, instruction: Instruction) -> Use:
         emitter = self.emitters.get(instruction.opcode)
-        if emitter is not None:
-            use = emitter(self, computation, instruction)
-            if use is not None:
-                return use
         try:
+            if emitter is not None:
+                use = emitter(self, computation, instruction)
+                if use is not None:
+                    return use
             return self.loops(solo(computation, instruction))
-        except CannotExpand:
+        except (CannotExpand, RecursionError):
             return library_use(computation, instruction)
+
+    def _joined(self, computation: Computation, instruction: Instruction) -> Lowered | None:
+        """A concatenation as one copy an operand, each into its part of the result."""
+        try:
+            nests = concatenation_nests(solo(computation, instruction))
+        except CannotExpand:
+            return None
+        steps = []
+        for number, nest in nests:
+            code = emit_loop_kernel(nest, 1, self.target, self.threads)
+            steps.append(Use(code, (Operand(number), Result(0)), "loop", (), nest))
+        return Lowered(tuple(steps))
 
     def _product_apart(self, body: Computation) -> Lowered | None:
         """A product into a temporary, then the rest of the fusion as one loop nest."""

@@ -255,3 +255,16 @@ def test_equal_kernels_are_compiled_once() -> None:
     first, second = compiled.kernels
     assert first.name != second.name and first.code == second.code
     compiled.close()
+
+
+def test_concatenations_of_many() -> None:
+    """More operands than nested branches could tell apart."""
+    count = 400
+    names = [f"%x{n}" for n in range(count)]
+    kinds = [f"tensor<3x{n % 3}xf32>" for n in range(count)]
+    width = sum(n % 3 for n in range(count))
+    text = f"""func.func @main({", ".join(f"{n}: {k}" for n, k in zip(names, kinds, strict=True))}) -> tensor<3x{width}xf32> {{
+      %0 = stablehlo.concatenate {", ".join(names)}, dim = 1 : ({", ".join(kinds)}) -> tensor<3x{width}xf32>
+      %1 = stablehlo.negate %0 : tensor<3x{width}xf32>
+      return %1 : tensor<3x{width}xf32> }}"""
+    _run(text, [_numbers((3, n % 3), n) for n in range(count)])
