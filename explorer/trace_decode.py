@@ -28,8 +28,10 @@ from explorer.trace import CodeRecord, StageRecord, Trace
 from explorer.trace_encode import FORMAT, VERSION
 
 MAX_MEMBER_BYTES = 4 << 30
-MAX_RATIO = 2000
-"""Compressed members that claim to be this many times their size are refused."""
+MAX_RATIO = 200
+"""Text members that claim to be this many times their compressed size are refused; real ones are 10 to 30 times."""
+FREE_BYTES = 16 << 20
+"""Members up to this size are read whatever their ratio."""
 
 _BROKEN = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
 
@@ -61,7 +63,8 @@ class TraceFile:
 
     def _raw(self, name: str) -> bytes:
         info = self._archive.getinfo(name)
-        if info.file_size > MAX_MEMBER_BYTES or info.file_size > MAX_RATIO * max(info.compress_size, 64):
+        bursts = name.endswith(".json") and info.file_size > MAX_RATIO * info.compress_size
+        if info.file_size > MAX_MEMBER_BYTES or (bursts and info.file_size > FREE_BYTES):
             raise ValueError(f"{name} claims to hold {info.file_size} bytes")
         return self._archive.read(info)
 

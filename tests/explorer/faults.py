@@ -86,6 +86,7 @@ class Fault:
 
     @property
     def stage(self) -> str:
+        """Id of the planted stage."""
         return f"planted-{self.rule}"
 
     def write(self, folder: Path) -> tuple[str, str]:

@@ -32,7 +32,7 @@ def test_a_planted_fault_is_named(fault: Fault, tmp_path: Path, capsys: pytest.C
     assert main(["bisect", model, "--plugin", plugin, "--seed", "3"]) == 0
     text = capsys.readouterr().out
     assert f"stage {fault.stage}, rule {fault.rule} on {found['instruction']}" in text.splitlines()[0]
-    assert f"  without it   the result is right" in text and fault.law in text
+    assert "  without it   the result is right" in text and fault.law in text
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.rule)
