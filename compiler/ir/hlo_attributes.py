@@ -255,6 +255,20 @@ def _custom_call(i: Instruction, _: Operands) -> Texts:
     return texts
 
 
+HLO_TEXT = "hlo."
+"""Attributes of this prefix hold what HLO text says of an instruction or module and nobody here interprets, as written."""
+
+
+def kept(attributes: Mapping[str, Any]) -> Texts:
+    """Attributes that were read from HLO text and kept as they stood there."""
+    prefix = len(HLO_TEXT)
+    return [
+        f"{key[prefix:]}={value}"
+        for key, value in attributes.items()
+        if key.startswith(HLO_TEXT) and isinstance(value, str)
+    ]
+
+
 def fallback(i: Instruction) -> Texts:
     """The attributes of an operation that HLO lacks: a custom call of its full name, its attributes as text."""
     full = i.opcode if "." in i.opcode else f"stablehlo.{i.opcode}"
@@ -356,6 +370,9 @@ ATTRIBUTES: dict[str, Callable[[Instruction, Operands], Texts]] = {
     "gather": _gather,
     "get_dimension_size": _dimension("dimension"),
     "get_tuple_element": lambda i, _: [f"index={i.attributes['index']}"],
+    "hlo.all-gather-start": _all_gather,
+    "hlo.all-reduce-start": lambda i, _: collective(i.attributes),
+    "hlo.collective-permute-start": _permute,
     "iota": lambda i, _: [f"iota_dimension={i.attributes['iota_dimension']}"] if i.tensor.rank else [],
     "map": _dimensions("dimensions"),
     "pad": _pad,

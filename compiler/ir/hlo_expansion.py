@@ -192,10 +192,20 @@ def _collective_texts(i: Instruction, operands: Operands) -> Expansion:
     return [i]
 
 
+def _async_start(i: Instruction, operands: Operands) -> Expansion:
+    """HLO's value of an operation under way holds its operands beside its results."""
+    assert isinstance(i.type, TupleType)
+    results = i.type.elements
+    given = TupleType(tuple(operands[name].type for name in i.operands))
+    made = results[0] if len(results) == 1 else TupleType(results)
+    return [replace(i, type=TupleType((given, made)))]
+
+
 _RULES: dict[str, Callable[[Instruction, Operands], Expansion]] = {
     "all_gather": _collective_texts,
     "all_reduce": _collective_texts,
     "all_to_all": _all_to_all,
+    "async_start": _async_start,
     "broadcast_in_dim": _broadcast,
     "constant": _constant,
     "infeed": _infeed,

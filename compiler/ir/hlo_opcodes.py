@@ -10,6 +10,9 @@ from compiler.ir.program import Instruction
 
 Texts = list[str]
 
+ELIDED = "hlo.elided-constant"
+"""A constant whose elements the text that it was read from left out: `constant({...})`."""
+
 _SAME = [
     "abs",
     "add",
@@ -78,6 +81,8 @@ _SAME = [
 _DASHED = [
     "after_all",
     "all_gather",
+    "async_done",
+    "async_start",
     "all_reduce",
     "all_to_all",
     "batch_norm_grad",
@@ -110,7 +115,35 @@ _DASHED = [
     "triangular_solve",
 ]
 
+_HLO_ONLY = [
+    "add-dependency",
+    "all-gather-done",
+    "all-gather-start",
+    "all-reduce-done",
+    "all-reduce-start",
+    "collective-permute-done",
+    "collective-permute-start",
+    "copy-done",
+    "copy-start",
+    "domain",
+    "dynamic-reshape",
+    "infeed",
+    "outfeed",
+    "ragged-all-to-all",
+    "ragged-dot",
+    "recv",
+    "recv-done",
+    "rng-get-and-update-state",
+    "scaled-dot",
+    "scan",
+    "send",
+    "send-done",
+    "stochastic-convert",
+]
+"""What only HLO has, or has in another shape than StableHLO's operation of that name: `hlo.NAME` in programs."""
+
 OPCODES: dict[str, str] = {
+    **{f"hlo.{name}": name for name in _HLO_ONLY},
     **{name: name for name in _SAME},
     **{name: name.replace("_", "-") for name in _DASHED},
     "broadcast": "broadcast",
@@ -129,6 +162,7 @@ OPCODES: dict[str, str] = {
     "popcnt": "popcnt",
     "chlo.erf": "erf",
     "chlo.top_k": "topk",
+    ELIDED: "constant",
 }
 """XLA's opcode of each operation that has one."""
 
@@ -141,6 +175,7 @@ def opcode_text(opcode: str) -> str:
 
 CALLED: dict[str, tuple[str, ...]] = {
     "all_reduce": ("to_apply",),
+    "async_start": ("calls",),
     "call": ("to_apply",),
     "if": ("true_computation", "false_computation"),
     "map": ("to_apply",),

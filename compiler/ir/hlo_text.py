@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from compiler.ir.hlo_attributes import ATTRIBUTES, attribute_text, fallback
+from compiler.ir.hlo_attributes import ATTRIBUTES, HLO_TEXT, attribute_text, fallback, kept
 from compiler.ir.hlo_expansion import RAW, expand
-from compiler.ir.hlo_opcodes import OPCODES, called_text, opcode_text
+from compiler.ir.hlo_opcodes import ELIDED, OPCODES, called_text, opcode_text
 from compiler.ir.hlo_values import literal_text, name_text, quote, type_text
 from compiler.ir.location import Location, scope_name, source_line
 from compiler.ir.program import Computation, Instruction, Module
@@ -67,6 +67,8 @@ def format_instruction(
         inside = str(attributes["index"])
     elif opcode == "constant":
         inside = literal_text(instruction.literal, max_literal)
+    elif opcode == ELIDED:
+        inside = "{...}"
     else:
         inside = ", ".join([f"%{name_text(name)}" for name in instruction.operands])
     shape = type_text(instruction.type) if layout else _bare(instruction.type)
@@ -101,19 +103,19 @@ def _attribute_texts(
 
 def _framework(instruction: Instruction) -> list[str]:
     """Shardings and other attributes of dialects beside StableHLO: `sharding=…`, `frontend_attributes={…}`."""
-    texts = []
-    kept = {}
+    texts = kept(instruction.attributes)
+    others = {}
     for key, value in instruction.attributes.items():
         if key == "mhlo.sharding":
             texts.append(f"sharding={value}")
         elif key == "mhlo.frontend_attributes":
-            kept.update({str(name): entry for name, entry in value.items()})
-        elif key == "known_trip_count":
+            others.update({str(name): entry for name, entry in value.items()})
+        elif key == "known_trip_count" and f"{HLO_TEXT}backend_config" not in instruction.attributes:
             texts.append(f'backend_config={{"known_trip_count":{{"n":"{value}"}}}}')
-        elif "." in key and key != "mhlo.backend_config":
-            kept[key] = value
-    if kept:
-        shown = (f"{k}={quote(v if isinstance(v, str) else attribute_text(v))}" for k, v in kept.items())
+        elif "." in key and key != "mhlo.backend_config" and not key.startswith(HLO_TEXT):
+            others[key] = value
+    if others:
+        shown = (f"{k}={quote(v if isinstance(v, str) else attribute_text(v))}" for k, v in others.items())
         if instruction.opcode != "composite":
             texts.append(f"frontend_attributes={{{','.join(shown)}}}")
     return texts
@@ -174,10 +176,18 @@ def _header(module: Module) -> str:
     aliases = _aliases(module)
     if aliases:
         parts.append(f"input_output_alias={{ {', '.join(aliases)} }}")
+    donors = [n for n, found in enumerate(module.parameter_attributes) if found.get("jax.buffer_donor") is True]
+    if donors:
+        parts.append(f"buffer_donor={{ {', '.join(f'({number}, {{}})' for number in donors)} }}")
     parts.append(f"entry_computation_layout={{({parameters})->{type_text(entry.result_type)}}}")
     for key, label in (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions")):
         if module.attributes.get(key, 1) != 1:
             parts.append(f"{label}={module.attributes[key]}")
+    framework = module.attributes.get("mhlo.frontend_attributes")
+    if isinstance(framework, Mapping) and framework:
+        shown = ",".join(f"{key}={quote(str(value))}" for key, value in framework.items())
+        parts.append(f"frontend_attributes={{{shown}}}")
+    parts += kept(module.attributes)
     return ", ".join(parts)
 
 

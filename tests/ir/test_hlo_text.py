@@ -28,7 +28,7 @@ def line(module: Module, opcode: str) -> str:
 def test_a_whole_module() -> None:
     text = print_module(parse_module(programs.ELEMENTWISE, "m.mlir"), metadata=False)
     assert text == (
-        "HloModule small, entry_computation_layout={(f32[2,3]{1,0}, f32[3]{0})->f32[2,3]{1,0}}\n"
+        "HloModule small, buffer_donor={ (0, {}) }, entry_computation_layout={(f32[2,3]{1,0}, f32[3]{0})->f32[2,3]{1,0}}\n"
         "\n"
         "ENTRY %main (arg0.1: f32[2,3]{1,0}, arg1.2: f32[3]{0}) -> f32[2,3]{1,0} {\n"
         "  %arg0.1 = f32[2,3]{1,0} parameter(0)\n"

@@ -6,7 +6,7 @@ from compiler.frontend.hlo.cursor import Cursor
 from compiler.frontend.hlo.lexer import unquote
 from compiler.frontend.hlo.metadata import FrameTables, fields
 from compiler.frontend.hlo.tree import WrittenComputation, WrittenInstruction, WrittenModule
-from compiler.ir.types import TupleType, Type
+from compiler.ir.types import Type
 
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _CONSTANT = "constant("
