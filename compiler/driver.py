@@ -15,10 +15,12 @@ from compiler.backends.base import Backend, BackendError, CompileRequest, Execut
 from compiler.backends.registry import find_backend
 from compiler.decisions.log import Decider
 from compiler.ir.program import Module
+from compiler.ops.record import Devices
 from compiler.options import CompileOptions, typed_options
 from compiler.pass_manager import Observer, PassManager, Silent, new_gate_and_decider
 from compiler.passes.base import PassContext
 from compiler.plugins import Registry, load_plugins
+from compiler.virtual_devices import GridExecutable, grid_of
 
 
 @dataclass
@@ -110,16 +112,23 @@ def generate(optimised: Optimised) -> Compilation:
             "the pipeline ended before buffer assignment; there is no memory plan to make code for"
         )
     started = time.perf_counter()
-    request = CompileRequest(
-        optimised.module,
-        optimised.plan,
-        optimised.decider,
-        dict(optimised.context.options),
-        optimised.options.fp_fast,
-        optimised.options.threads,
-        optimised.registry.custom_calls,
-    )
-    executable = optimised.backend.compile(request)
+    plan = optimised.plan
+
+    def make(devices: Devices | None) -> Executable:
+        request = CompileRequest(
+            optimised.module,
+            plan,
+            optimised.decider,
+            dict(optimised.context.options),
+            optimised.options.fp_fast,
+            optimised.options.threads,
+            optimised.registry.custom_calls,
+            devices,
+        )
+        return optimised.backend.compile(request)
+
+    grid = grid_of(optimised.module)
+    executable = make(None) if grid == (1, 1) else GridExecutable(grid, make)
     return Compilation(optimised, executable, time.perf_counter() - started)
 
 

@@ -87,6 +87,8 @@ class CompileRequest:
     """0: as many as the machine offers."""
     custom_calls: Mapping[str, Any] = field(default_factory=dict)
     """Python functions that the user gave for custom calls, by target."""
+    devices: Any = None
+    """The process that the program is to be, among virtual devices (`compiler.ops.record.Devices`); None: alone."""
 
 
 class Executable(Protocol):

@@ -145,10 +145,25 @@ class Evaluation(Protocol):
 class Devices(Protocol):
     """The grid of processes that a module is evaluated on: replicas × partitions."""
 
-    num_replicas: int
-    num_partitions: int
-    replica_id: int
-    partition_id: int
+    @property
+    def num_replicas(self) -> int:
+        """Replicas of the grid."""
+        ...
+
+    @property
+    def num_partitions(self) -> int:
+        """Partitions of the grid."""
+        ...
+
+    @property
+    def replica_id(self) -> int:
+        """Of this process."""
+        ...
+
+    @property
+    def partition_id(self) -> int:
+        """Of this process."""
+        ...
 
     def exchange(self, key: object, value: Value) -> dict[tuple[int, int], Value]:
         """Meets every process at one point: gives a value, gets everyone's by (replica, partition)."""

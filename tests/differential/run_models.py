@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--skip", default="dynamic,sharded,linalg-library", help="kinds that are left out")
     parser.add_argument("--timeout", type=float, default=600.0)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     folder: Path = arguments.folder.resolve()
     skipped = set(arguments.skip.split(","))
     names = arguments.names or sorted(path.parent.name for path in folder.glob("*/spec.json"))

@@ -109,7 +109,7 @@ class CpuBackend:
         program = build_program(request.module, request.plan, lowering)
         texts = [*module_texts(program), DriverWriter(program).text()]
         library_calls = [call for call in program.calls if isinstance(call.use.code, LibraryCall)]
-        callbacks = LibraryKernels(request.module, library_calls, request.custom_calls)
+        callbacks = LibraryKernels(request.module, library_calls, request.custom_calls, request.devices)
         try:
             objects = compile_modules(compiler, texts)
             library = compiler.link(objects, {**runtime.symbols, **callbacks.symbols})

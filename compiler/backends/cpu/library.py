@@ -15,12 +15,14 @@ import numpy as np
 from compiler.analysis.values import leaves
 from compiler.backends.base import BackendError
 from compiler.backends.cpu.program import KernelCall
+from compiler.ir.location import source_line
 from compiler.ir.program import Computation, Instruction, Module
 from compiler.ir.semantics import OperationError
 from compiler.ir.types import TensorType, TokenType, TupleType, Type
 from compiler.ops import operation
+from compiler.ops.checks import CheckFailed
 from compiler.ops.record import Token, Value
-from compiler.reference import Evaluation, Interpreter, flatten
+from compiler.reference import Evaluation, EvaluationError, Interpreter, flatten
 
 Array = np.ndarray[Any, np.dtype[Any]]
 KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -29,8 +31,10 @@ KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_i
 class LibraryKernels:
     """The callbacks of one executable, and the first exception that one of them raised."""
 
-    def __init__(self, module: Module, calls: list[KernelCall], custom_calls: Any = None) -> None:
-        self._interpreter = Interpreter(module, custom_calls=custom_calls)
+    def __init__(
+        self, module: Module, calls: list[KernelCall], custom_calls: Any = None, devices: Any = None
+    ) -> None:
+        self._interpreter = Interpreter(module, custom_calls=custom_calls, devices=devices)
         self._module = module
         self.failure: BaseException | None = None
         self._held = {call.symbol: KERNEL_TYPE(self._callback(call)) for call in calls}
@@ -41,11 +45,8 @@ class LibraryKernels:
     def raise_failure(self) -> None:
         """Raises what a callback could not, if anything."""
         failure, self.failure = self.failure, None
-        if failure is None:
-            return
-        if isinstance(failure, OperationError):
-            raise BackendError(str(failure)) from failure
-        raise failure
+        if failure is not None:
+            raise failure
 
     def _callback(self, call: KernelCall) -> Callable[[int, int, int], None]:
         computation = self._module.computations[call.use.code.computation]  # type: ignore[union-attr]
@@ -58,7 +59,7 @@ class LibraryKernels:
             try:
                 run(buffers)
             except BaseException as error:  # must not unwind through compiled code
-                self.failure = error
+                self.failure = _named(instruction, error)
 
         return callback
 
@@ -83,10 +84,32 @@ class LibraryKernels:
             operands = [value(kind) for kind in types]
             with np.errstate(all="ignore"):
                 found = flatten(record.evaluate(evaluation, *operands))
+            if len(found) != len(outputs):
+                raise OperationError(f"{len(found)} arrays were given for {len(outputs)} results")
             for kind, made in zip(outputs, found, strict=True):
+                if made.shape != kind.shape or made.dtype != kind.element.dtype:
+                    raise OperationError(f"{made.dtype} of shape {made.shape} was given for {kind}")
                 view(kind)[...] = made
 
         return run
+
+
+def _named(instruction: Instruction, error: BaseException) -> BaseException:
+    """What went wrong and where, in one line; an interrupt stays what it is."""
+    line = source_line(instruction.location)
+    place = f"{f'{line}: ' if line else ''}{instruction.name} ({instruction.opcode})"
+    if isinstance(error, CheckFailed):
+        return error.at(place)
+    if isinstance(error, EvaluationError):
+        # It names an instruction of a called computation already.
+        return BackendError(str(error))
+    if isinstance(error, OperationError):
+        return BackendError(f"{place}: {error}")
+    if isinstance(error, Exception):
+        named = BackendError(f"{place}: {type(error).__name__}: {error}")
+        named.__cause__ = error
+        return named
+    return error
 
 
 def array_at(address: int, kind: TensorType) -> Array:

@@ -52,8 +52,9 @@ class InterpreterCapabilities:
 class InterpreterExecutable:
     """A module ready to be evaluated."""
 
-    def __init__(self, module: Module, custom_calls: Any) -> None:
+    def __init__(self, module: Module, custom_calls: Any, devices: Any = None) -> None:
         self._module = module
+        self._devices = devices
         self._custom_calls = custom_calls
         self._types = [leaf for kind in module.entry_computation.parameter_types for _, leaf in leaves(kind)]
         self.kernels = tuple(_records(module))
@@ -76,7 +77,11 @@ class InterpreterExecutable:
                 raise BackendError(f"argument {index} is {array.dtype}{list(array.shape)}, not {kind}")
         try:
             found = evaluate(
-                self._module, list(arguments), custom_calls=self._custom_calls, on_value=on_value
+                self._module,
+                list(arguments),
+                custom_calls=self._custom_calls,
+                devices=self._devices,
+                on_value=on_value,
             )
         except EvaluationError as error:
             raise BackendError(str(error)) from error
@@ -145,4 +150,4 @@ class InterpreterBackend:
 
     def compile(self, request: CompileRequest) -> InterpreterExecutable:
         """Keeps the module."""
-        return InterpreterExecutable(request.module, request.custom_calls)
+        return InterpreterExecutable(request.module, request.custom_calls, request.devices)
