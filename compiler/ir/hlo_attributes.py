@@ -372,6 +372,7 @@ ATTRIBUTES: dict[str, Callable[[Instruction, Operands], Texts]] = {
     "get_tuple_element": lambda i, _: [f"index={i.attributes['index']}"],
     "hlo.all-gather-start": _all_gather,
     "hlo.all-reduce-start": lambda i, _: collective(i.attributes),
+    "hlo.all-to-all": lambda i, _: collective(i.attributes),
     "hlo.collective-permute-start": _permute,
     "iota": lambda i, _: [f"iota_dimension={i.attributes['iota_dimension']}"] if i.tensor.rank else [],
     "map": _dimensions("dimensions"),

@@ -121,6 +121,7 @@ _HLO_ONLY = [
     "all-gather-start",
     "all-reduce-done",
     "all-reduce-start",
+    "all-to-all",
     "collective-permute-done",
     "collective-permute-start",
     "copy-done",

@@ -46,6 +46,7 @@ FAMILIES = (
     "collective_reductions",
     "collectives",
     "host_transfer",
+    "hlo_only",
     "custom_call",
     "sharding",
 )

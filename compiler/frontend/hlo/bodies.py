@@ -15,7 +15,7 @@ from compiler.frontend.hlo.given import Given
 from compiler.frontend.hlo.literal_text import constant_literal, is_elided
 from compiler.frontend.hlo.metadata import FrameTables, location_of
 from compiler.frontend.hlo.names import UniqueNames
-from compiler.frontend.hlo.opcodes import CALLED, STABLEHLO
+from compiler.frontend.hlo.opcodes import CALLED, EXCHANGE, STABLEHLO
 from compiler.frontend.hlo.reader import Reader
 from compiler.frontend.hlo.tree import Written, WrittenComputation, WrittenInstruction
 from compiler.ir.hlo_opcodes import ELIDED
@@ -116,6 +116,10 @@ class Body:
             called = self._called(entry.opcode, given)
         if opcode == "while":
             found = trip_count(given)
+        elif entry.opcode == EXCHANGE and "split_dimension" not in found:
+            opcode = f"hlo.{EXCHANGE}"
+        elif opcode == "bitcast":
+            return self._bitcast(entry, operands, given)
         elif opcode == "rng":
             operands = (*operands, self._shape_constant(entry))
         return self._add(entry, opcode, operands, given, found, called)
@@ -169,6 +173,23 @@ class Body:
         self.made[name] = Instruction(name, opcode, kind, operands, attributes, called, location)
         self.shared.offsets[name] = entry.offset
         return name
+
+    def _bitcast(self, entry: WrittenInstruction, operands: tuple[str, ...], given: Given) -> str:
+        """HLO's bitcast may read the bits as another type at once; here that is a `bitcast_convert` before it."""
+        source = self.made[operands[0]].type if operands else None
+        kind = entry.kind
+        if (
+            not isinstance(source, TensorType)
+            or not isinstance(kind, TensorType)
+            or source.element == kind.element
+            or source.element.bits != kind.element.bits
+        ):
+            return self._add(entry, "bitcast", operands, given, {})
+        if source.shape == kind.shape and source.minor_to_major == kind.minor_to_major:
+            return self._add(entry, "bitcast_convert", operands, given, {})
+        other = source.with_element(kind.element)
+        bits = self._put(entry, f"{entry.name}.bits", "bitcast_convert", operands, NO_ATTRIBUTES, (), other)
+        return self._add(entry, "bitcast", (bits,), given, {})
 
     # ---- constants -------------------------------------------------------------------------------------------------
 

@@ -18,11 +18,17 @@ _OTHERS = {
     "sinh": "chlo.sinh",
     "custom-call": "custom_call",
 }
-_SHARED = {hlo: name for name, hlo in OPCODES.items() if hlo not in ("conditional", "constant")}
+EXCHANGE = "all-to-all"
+"""Of an array along dimensions it is StableHLO's; of a tuple's elements it is `hlo.all-to-all`."""
+_SHARED = {
+    hlo: name
+    for name, hlo in OPCODES.items()
+    if hlo not in ("conditional", "constant") and name != f"hlo.{EXCHANGE}"
+}
 
 STABLEHLO: dict[str, str] = {
     **_SHARED,
-    **{hlo: name for name, hlo in OPCODES.items() if name == f"hlo.{hlo}"},
+    **{hlo: name for name, hlo in OPCODES.items() if name == f"hlo.{hlo}" and hlo != EXCHANGE},
     **_OTHERS,
 }
 """The operation of each opcode; `hlo.NAME` for those that StableHLO has no counterpart of. `conditional` is `if` or `case`."""
