@@ -49,10 +49,13 @@ class CpuCapabilities:
         return self._target.cores
 
     def supports(self, opcode: str) -> bool:
-        """Every operation that is left after the pipeline has a kernel or a library call."""
+        """Whether the operation has a kernel, or no simpler form than a library call."""
         from compiler.ops import OPERATIONS
 
-        return opcode in OPERATIONS and not opcode.startswith("batch_norm_")
+        record = OPERATIONS.get(opcode)
+        if record is None or opcode.startswith("batch_norm_"):
+            return False
+        return record.scalar is not None or opcode in EMITTERS or record.decompose is None
 
     def accepts_fusion(self, kind: str, opcodes: frozenset[str]) -> str:
         """Any fusion of elementwise operations and data movement can be compiled."""
