@@ -55,14 +55,16 @@ def read_npz(path: str) -> dict[str, Array]:
     try:
         if source.is_dir():
             return {file.stem: np.load(file, allow_pickle=False) for file in sorted(source.glob("*.npy"))}
-        with np.load(source, allow_pickle=False) as data:
-            if not hasattr(data, "files"):
-                raise UserError(f"{path}: is a single array, not an .npz file")
+        data = np.load(source, allow_pickle=False)
+        if isinstance(data, np.ndarray):
+            raise UserError(f"{path}: is a single array, not an .npz file")
+        with data:
             return {name: data[name] for name in data.files}
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise UserError(f"{path}: not readable as arrays ({str(error).splitlines()[0]})") from None
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UserError(f"{path}: not readable as arrays ({reason})") from None
 
 
 def as_type(array: Array, wanted: TensorType, where: str) -> Array:
@@ -174,7 +176,7 @@ def _wide(array: Array) -> Array:
 
 def _ulps(got: Array, wanted: Array, apart: Array) -> float:
     """The largest distance in units in the last place; exact for floats up to f64."""
-    if wanted.dtype.kind in "iubc" or apart.max() == 0:
+    if wanted.dtype.kind in "iubc" or "int" in wanted.dtype.name or apart.max() == 0:
         return 0.0 if apart.max() == 0 else float("nan")
     narrow = wanted.dtype if wanted.dtype.kind == "f" else None
     base = np.abs(wanted.astype(np.float64))
