@@ -40,13 +40,13 @@ def tensor_type(text: str) -> TensorType:
         rest = rest[: encoding.start()]
         inner = encoding.group(1).replace("bounds", "").strip(" =[]")
         bounds = tuple(DYNAMIC if b.strip() == "?" else int(b) for b in inner.split(","))
-        _check_bounds(shape, bounds)
+        check_bounds(shape, bounds)
     elif "," in rest and not rest.startswith("!quant"):
         rest = rest.split(",")[0]
     return TensorType(element_type(rest.strip()), shape, None, bounds)
 
 
-def _check_bounds(shape: tuple[int, ...], bounds: tuple[int, ...]) -> None:
+def check_bounds(shape: tuple[int, ...], bounds: tuple[int, ...]) -> None:
     if len(bounds) != len(shape):
         raise ValueError(f"{len(bounds)} bounds are given for a tensor of rank {len(shape)}")
     for index, (size, bound) in enumerate(zip(shape, bounds, strict=True)):

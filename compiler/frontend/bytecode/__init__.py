@@ -1,0 +1,1 @@
+"""MLIR bytecode to modules."""
