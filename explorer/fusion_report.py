@@ -36,9 +36,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class FusionGroup:
-    """One kernel. `members` are its instructions, the root last; `into` edges that could have drawn a producer in,
+    """One kernel and its instructions (`members`, the root last).
 
-    `onward` edges by which it could have gone into a later kernel.
+    `into` are the edges that could have drawn a producer in, `onward` those by which it could have gone into a later
+    kernel.
     """
 
     computation: str
@@ -76,7 +77,8 @@ def _group(
     into: dict[str, list[Edge]],
     onward: dict[str, list[Edge]],
 ) -> FusionGroup:
-    members, root, body, kind = (instruction,), instruction.name, "", instruction.opcode
+    members: tuple[Instruction, ...] = (instruction,)
+    root, body, kind = instruction.name, "", instruction.opcode
     if instruction.opcode == "fusion" and instruction.called:
         fused = module.computations[instruction.called[0]]
         members = tuple(found for found in fused if found.opcode != "parameter")

@@ -52,6 +52,17 @@ class Session:
         )
 
 
+def session_of(trace: Trace) -> Session | None:
+    """A session that compiles a saved recording's model again; None where another compiler made the recording."""
+    from compiler.frontend.parsed import Parsed
+
+    if trace.producer != Trace.producer:
+        return None
+    backend = trace.code.backend if trace.code is not None else CompileOptions.backend
+    options = CompileOptions(backend, dict(trace.options), dict(trace.overrides))
+    return Session(trace.model, Parsed(trace.input, trace.positions, trace.model), options)
+
+
 @dataclass
 class Recording:
     """A finished recording and, where code was made, the loaded program."""

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
             return load_trace(arguments.model)
         return open_session(arguments)
 
-    app = ExplorerApp(opener, arguments.model)
+    app = ExplorerApp(opener, arguments.model, arguments.overrides or "")
     app.run()
     if app.failure:
         print(app.failure, file=sys.stderr)

@@ -22,7 +22,7 @@ from views.tui.code_view import CodeView
 from views.tui.decision_text import decisions_text
 from views.tui.dialogs import HelpScreen, HistoryScreen, TextScreen
 from views.tui.inspector import Inspector
-from views.tui.messages import InstructionChosen, StageChosen
+from views.tui.messages import InstructionChosen, ScreenWanted, StageChosen
 from views.tui.rows import Row, rows_of_diff, rows_of_module, rows_of_rewrite
 from views.tui.stage_list import StageList
 
@@ -48,7 +48,10 @@ class MainScreen(Screen[None]):
         Binding("comma,less_than_sign", "step(-1)", "previous rewrite", show=False),
         Binding("a", "everything", "all lines"),
         Binding("p", "program", "program"),
-        Binding("d", "decisions", "decisions"),
+        Binding("d", "decisions", "why", show=False),
+        Binding("D", "log", "decisions"),
+        Binding("M", "memory", "memory"),
+        Binding("F", "fusion", "fusion"),
         Binding("h,enter", "history", "history", key_display="h"),
         Binding("o", "origin", "origin", show=False),
         Binding("x", "stop", "stop compiling", show=False),
@@ -94,6 +97,8 @@ class MainScreen(Screen[None]):
     def show_trace(self, trace: Trace) -> None:
         """Takes a new state of the recording."""
         self.trace = trace
+        if trace.finished:
+            self._rows.clear()
         self._provenance = Provenance(trace) if trace.finished else None
         self.query_one(StageList).show(trace)
         self.set_title(trace.model, self._state(trace))
@@ -123,6 +128,22 @@ class MainScreen(Screen[None]):
         if trace.unmatched_overrides:
             parts.append(f"{len(trace.unmatched_overrides)} overrides matched nothing")
         return "   ".join(parts)
+
+    def show_progress(self, text: str) -> None:
+        """What goes on in the background besides; empty when nothing does."""
+        if self.trace is not None:
+            self.set_title(self.trace.model, f"{text}   {self._state(self.trace)}".strip())
+
+    def go_to_instruction(self, name: str, stage: str = "") -> None:
+        """Shows an instruction in the program that a stage left, or was given where the stage took it away."""
+        if self.trace is None or not self.trace.stages:
+            return
+        record = self.trace.stage(stage) if stage else self.trace.stages[-1]
+        self.stage, self.rewrite_number = record, 0
+        self.mode = PROGRAM if record.after.find(name) is not None else EVERYTHING
+        self.query_one(StageList).select(record.id)
+        self._draw()
+        self._focus_on(name)
 
     def set_title(self, model: str, state: str) -> None:
         """The first line."""
@@ -239,6 +260,18 @@ class MainScreen(Screen[None]):
             title = f"Decisions of {self.stage.id}"
             self.app.push_screen(TextScreen(title, decisions_text(self.stage.decisions)))
 
+    def action_log(self) -> None:
+        """All decisions, on a screen of their own."""
+        self.post_message(ScreenWanted("decisions"))
+
+    def action_memory(self) -> None:
+        """The memory plan, on a screen of its own."""
+        self.post_message(ScreenWanted("memory"))
+
+    def action_fusion(self) -> None:
+        """Kernels and the edges between them, on a screen of their own."""
+        self.post_message(ScreenWanted("fusion"))
+
     def action_history(self) -> None:
         """The instruction's past and future."""
         name = self._chosen[1]
@@ -275,8 +308,8 @@ class MainScreen(Screen[None]):
 
     def action_stop(self) -> None:
         """Gives up the compile."""
-        cancel = getattr(self.app, "cancel_compile", None)
-        if cancel is not None and self.trace is not None and not self.trace.finished:
+        cancel = getattr(self.app, "action_cancel_compile", None)
+        if cancel is not None:
             cancel()
 
     # ---- search ------------------------------------------------------------------------------------------------------
