@@ -51,13 +51,21 @@ class Provenance:
         first: dict[str, Instruction | None] = {}
         last: dict[str, Instruction | None] = {}
         moved: set[str] = set()
+        place: dict[str, str] = {}
         for change in rewrite.changes:
+            for instruction in change.computation_before or ():
+                first.setdefault(instruction.name, instruction)
+                if place.get(instruction.name, change.computation) == change.computation:
+                    last[instruction.name] = None
             for instruction in change.computation_after or ():
                 moved.add(instruction.name)
+                place[instruction.name] = change.computation
                 first.setdefault(instruction.name, None)
                 last[instruction.name] = instruction
             if change.name:
                 first.setdefault(change.name, change.before)
+                if change.after is not None:
+                    place[change.name] = change.computation
                 if first[change.name] is None and change.before is not None and change.name in moved:
                     first[change.name] = change.before
                 if not (change.after is None and change.name in moved):

@@ -188,9 +188,7 @@ def test_every_kind_of_type_value_and_location_comes_back(tmp_path: Path) -> Non
     assert np.signbit(back.input.entry_computation["c.3"].literal.array[1])
 
 
-def test_decisions_are_read_without_the_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decisions_are_read_without_the_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = recorded("mlp")
     path = str(tmp_path / "saved.xtrace")
     save_trace(trace, path)
@@ -219,7 +217,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("member", ["about.json", "tables.json", "programs.json", "decisions.json", "plan.json"])
+@pytest.mark.parametrize(
+    "member", ["about.json", "tables.json", "programs.json", "decisions.json", "plan.json"]
+)
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"[" * 100_000, b'{"a": -1}', b"\xff"])
 def test_damaged_members_are_told(saved: Path, member: str, content: bytes) -> None:
     path = rewritten(saved, member, lambda _: content)
