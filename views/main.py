@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "kernels": "the kernels, and each one's loops, LLVM IR or assembly",
     "profile": "where the time goes: kernels by the time they lose, and the decisions behind them",
     "compare": "two compiles side by side: program, plan, kernels, times in turn, numbers",
+    "tune": "try alternatives for the worst kernels, and write the overrides that won",
     "graph": "a Graphviz graph of a snapshot or of the pipeline",
     "bisect": "find the stage, rewrite or kernel that makes a result wrong",
     "trace": "save the recording of a compile to one file",

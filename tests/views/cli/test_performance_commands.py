@@ -79,3 +79,17 @@ def test_an_illegal_override_names_the_choices(tmp_path: Path, capsys: pytest.Ca
     file.write_text(f'[[override]]\ndecision = "{edge}"\nchoice = "sideways"\n')
     assert main(["passes", MLP, "--overrides", str(file)]) == 2
     assert "the choices are fuse, keep-apart" in capsys.readouterr().err
+
+
+def test_tune_tries_alternatives_and_writes_only_winners(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from compiler.decisions.overrides import load_overrides
+
+    file = tmp_path / "won.toml"
+    status = main(["tune", MLP, "--seconds", "3", "--kind", "fusion", "-o", str(file), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    won = {trial["decision"]: trial["choice"] for trial in found["trials"] if trial["won"]}
+    assert found["trials"] and status == (0 if won else 1)
+    assert load_overrides(str(file)).choices == won == found["overrides"]
+    assert all(t["ratio"] is None or (t["ratio"] < 0.97) == t["won"] for t in found["trials"])
