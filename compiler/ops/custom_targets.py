@@ -150,7 +150,7 @@ def _dynamic_reduce_window(evaluation: Evaluation, *operands: Array) -> Value:
     return found if isinstance(evaluation.result, TupleType) else found[0]
 
 
-_IDENTITIES = (
+IDENTITIES = (
     "Sharding",
     "annotate_device_placement",
     "Pin",
@@ -163,7 +163,7 @@ _IDENTITIES = (
 )
 
 TARGETS: Mapping[str, Target] = {
-    **dict.fromkeys(_IDENTITIES, _identity),
+    **dict.fromkeys(IDENTITIES, _identity),
     "SPMDFullToShardShape": _full_to_shard,
     "SPMDShardToFullShape": _shard_to_full,
     "CreateBuffer": _create_buffer,
