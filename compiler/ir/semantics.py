@@ -7,10 +7,14 @@ editor infer types and the verifier check them without an import from below to a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
+from compiler.ir.literal import Literal
 from compiler.ir.program import Attributes, Computation
 from compiler.ir.types import Type
+
+NO_CONSTANTS: Mapping[int, Literal] = MappingProxyType({})
 
 
 class OperationError(Exception):
@@ -37,8 +41,16 @@ class Semantics(Protocol):
         attributes: Attributes,
         called: Sequence[Computation],
         result: Type,
+        constants: Mapping[int, Literal] = NO_CONSTANTS,
     ) -> None:
-        """Checks every constraint of the operation. Raises OperationError naming the first that fails."""
+        """Checks every constraint of the operation. Raises OperationError naming the first that fails.
+
+        `constants` holds the values of those operands, by number, that are constants and that `size_operands` names.
+        """
+        ...
+
+    def size_operands(self, opcode: str) -> tuple[int, ...]:
+        """Operands that hold sizes: constraints look at their values where these are known."""
         ...
 
     def has_side_effect(self, opcode: str, attributes: Attributes) -> bool:

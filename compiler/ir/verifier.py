@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from compiler.ir.literal import Literal
 from compiler.ir.location import Location, source_line
 from compiler.ir.program import Computation, Instruction, Module
-from compiler.ir.semantics import OperationError, Semantics
+from compiler.ir.semantics import NO_CONSTANTS, OperationError, Semantics
 
 MAX_PROBLEMS = 100
 """Problems after which checking stops: a thoroughly broken module need not be listed line by line."""
@@ -174,8 +175,12 @@ def _operations(module: Module, computation: Computation, semantics: Semantics) 
     for instruction in instructions.values():
         operands = [instructions[operand].type for operand in instruction.operands]
         called = [computations[callee] for callee in instruction.called]
+        sizes = semantics.size_operands(instruction.opcode)
+        constants = _constants(computation, instruction, sizes) if sizes else NO_CONSTANTS
         try:
-            semantics.verify(instruction.opcode, operands, instruction.attributes, called, instruction.type)
+            semantics.verify(
+                instruction.opcode, operands, instruction.attributes, called, instruction.type, constants
+            )
         except OperationError as error:
             yield _at(computation.name, instruction, str(error))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -183,6 +188,20 @@ def _operations(module: Module, computation: Computation, semantics: Semantics) 
             yield _at(
                 computation.name, instruction, f"{instruction.opcode} has malformed attributes ({error})"
             )
+
+
+def _constants(
+    computation: Computation, instruction: Instruction, numbers: Iterable[int]
+) -> dict[int, Literal]:
+    """The values of those operands, by number, that are constants."""
+    found = {}
+    for number in numbers:
+        if number < len(instruction.operands):
+            operand = computation.instructions[instruction.operands[number]]
+            value = operand.attributes.get("value")
+            if operand.opcode == "constant" and isinstance(value, Literal):
+                found[number] = value
+    return found
 
 
 def _at(computation: str, instruction: Instruction, message: str) -> Problem:

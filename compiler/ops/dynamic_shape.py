@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from compiler.ops.constraints import (
     require_unique,
     same_baseline,
     same_dimension,
+    same_shape,
     tensor_result,
 )
 from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site, Trait
@@ -134,19 +136,96 @@ def _slice(evaluation: Evaluation, x: Array, starts: Array, limits: Array, strid
     return x[tuple(parts)]
 
 
-def _verify_known_sizes(site: Site) -> None:
-    result = tensor_result(site)
-    require(all(size >= 0 or size == DYNAMIC for size in result.shape), f"negative size in {result}")
+def _require_shape(site: Site, operand: int, constraint: str) -> tuple[int, ...] | None:
+    """Sizes that are known must be those of the result. Gives them."""
+    sizes = site.sizes(operand)
+    if sizes is not None:
+        result = tensor_result(site)
+        require(
+            all(size >= 0 for size in sizes) and same_shape(sizes, result.shape),
+            f"{constraint} is {list(sizes)}, but the result is {result}",
+        )
+    return sizes
 
 
-def _dynamic(opcode: str, infer: Any, evaluate: Any, arity: int, *attributes: Attribute) -> Operation:
+def _verify_broadcast(site: Site) -> None:
+    sizes = _require_shape(site, 1, "(C7) output_dimensions")
+    if sizes is not None:
+        operand = site.tensor(0)
+        for index, dimension in enumerate(site.attributes["broadcast_dimensions"]):
+            require(
+                operand.shape[index] in (DYNAMIC, 1, sizes[dimension]),
+                f"(C5) operand dimension {index} of size {operand.shape[index]} cannot be broadcast to "
+                f"{sizes[dimension]}",
+            )
+
+
+def _verify_reshape(site: Site) -> None:
+    sizes = _require_shape(site, 1, "(C4) output_shape")
+    operand = site.tensor(0)
+    if sizes is not None and operand.is_static:
+        require(
+            math.prod(sizes) == operand.size,
+            f"(C2) the {operand.size} elements of {operand} cannot be given the shape {list(sizes)}",
+        )
+
+
+def _verify_iota(site: Site) -> None:
+    _require_shape(site, 0, "output_shape")
+
+
+def _verify_pad(site: Site) -> None:
+    low, high, interior = site.sizes(2), site.sizes(3), site.sizes(4)
+    if interior is not None:
+        require(min(interior, default=0) >= 0, f"(C3) interior_padding is negative: {list(interior)}")
+    if low is None or high is None or interior is None:
+        return
+    operand, result = site.tensor(0), tensor_result(site)
+    for dimension, size in enumerate(operand.shape):
+        if size == DYNAMIC:
+            continue
+        padded = low[dimension] + size + max(size - 1, 0) * interior[dimension] + high[dimension]
+        require(
+            padded >= 0 and same_dimension(padded, result.shape[dimension]),
+            f"(C4) dimension {dimension} has size {padded} when it is padded, but the result is {result}",
+        )
+
+
+def _verify_slice(site: Site) -> None:
+    starts, limits, strides = site.sizes(1), site.sizes(2), site.sizes(3)
+    if starts is None or limits is None or strides is None:
+        return
+    operand, result = site.tensor(0), tensor_result(site)
+    for index, (start, limit, stride) in enumerate(zip(starts, limits, strides, strict=True)):
+        size = operand.shape[index]
+        require(
+            0 <= start <= limit and (size == DYNAMIC or limit <= size) and stride > 0,
+            f"dimension {index} of {operand} has no slice [{start}:{limit}:{stride}]",
+        )
+        taken = -((start - limit) // stride)
+        require(
+            same_dimension(taken, result.shape[index]),
+            f"slice [{start}:{limit}:{stride}] of dimension {index} has size {taken}, but the result is {result}",
+        )
+
+
+def _dynamic(
+    opcode: str,
+    infer: Any,
+    evaluate: Any,
+    verify: Any,
+    operands: int,
+    first_size: int,
+    *attributes: Attribute,
+) -> Operation:
     return Operation(
         opcode,
         infer,
         evaluate,
-        arity=arity,
+        arity=operands,
         attributes=attributes,
-        verify=_verify_known_sizes,
+        verify=verify,
+        size_operands=tuple(range(first_size, operands)),
         traits=frozenset((Trait.DYNAMIC_SHAPE, Trait.DATA_MOVEMENT)),
         spec=f"StableHLO, {opcode}",
     )
@@ -157,13 +236,23 @@ OPERATIONS: tuple[Operation, ...] = (
         "dynamic_broadcast_in_dim",
         _infer_broadcast,
         _broadcast,
+        _verify_broadcast,
         2,
+        1,
         Attribute("broadcast_dimensions", "i64s", required=True),
         Attribute("known_expanding_dimensions", "i64s"),
         Attribute("known_nonexpanding_dimensions", "i64s"),
     ),
-    _dynamic("dynamic_reshape", _infer_reshape, _reshape, 2),
-    _dynamic("dynamic_iota", _infer_iota, _iota, 1, Attribute("iota_dimension", "i64", required=True)),
-    _dynamic("dynamic_pad", _infer_pad, _pad, 5),
-    _dynamic("real_dynamic_slice", _infer_slice, _slice, 4),
+    _dynamic("dynamic_reshape", _infer_reshape, _reshape, _verify_reshape, 2, 1),
+    _dynamic(
+        "dynamic_iota",
+        _infer_iota,
+        _iota,
+        _verify_iota,
+        1,
+        0,
+        Attribute("iota_dimension", "i64", required=True),
+    ),
+    _dynamic("dynamic_pad", _infer_pad, _pad, _verify_pad, 5, 2),
+    _dynamic("real_dynamic_slice", _infer_slice, _slice, _verify_slice, 4, 1),
 )

@@ -14,6 +14,7 @@ from compiler.ops.element_arrays import unsigned_bits
 from compiler.ops.elementwise import by_kind, elementwise, float_rule, int_rule, math_rule
 from compiler.ops.record import Array, Operation, Trait
 from compiler.ops.scalar import ScalarBuilder, ScalarRule, ScalarSite, ScalarValue
+from compiler.ops.type_rules import require_one_quantized_axis
 
 MONOID = (Trait.COMMUTATIVE, Trait.ASSOCIATIVE)
 
@@ -206,7 +207,8 @@ def _arithmetic_operation(
         rules["bool"] = int_rule(boolean)
     if opcode == "multiply":
         compute["complex"] = plane.multiply
-    return elementwise(opcode, compute, arity=2, scalar=by_kind(**rules), traits=traits)
+    verify = require_one_quantized_axis if opcode == "add" else None
+    return elementwise(opcode, compute, arity=2, scalar=by_kind(**rules), traits=traits, verify=verify)
 
 
 def _extreme_by_kind(opcode: str, op: str, boolean: str) -> ScalarRule:

@@ -132,6 +132,14 @@ def _infer_dynamic(site: Site) -> Type:
     return _result(site, batch, (DYNAMIC,) * site.tensor(0).rank)
 
 
+def _verify_dynamic(site: Site) -> None:
+    sizes = site.sizes(2)
+    if sizes is not None:
+        collapsed = tuple(site.attributes.get("collapsed_slice_dims", ()))
+        batching = tuple(site.attributes.get("operand_batching_dims", ()))
+        _check_sizes(site.tensor(0), sizes, collapsed, batching)
+
+
 def gathered(evaluation: Evaluation, operand: Array, indices: Array, sizes: tuple[int, ...]) -> Array:
     """Slices of the operand at clamped starts, laid out as the dimension numbers say."""
     a = evaluation.attributes
@@ -233,6 +241,8 @@ OPERATIONS: tuple[Operation, ...] = (
         _dynamic_gather,
         arity=3,
         attributes=_DIMENSION_NUMBERS,
+        verify=_verify_dynamic,
+        size_operands=(2,),
         traits=_MOVES | {Trait.DYNAMIC_SHAPE},
         spec="StableHLO, dynamic_gather",
     ),

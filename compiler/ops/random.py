@@ -6,7 +6,7 @@ import numpy as np
 
 from compiler.ir.semantics import OperationError
 from compiler.ir.types import DYNAMIC, UI64, TensorType, TupleType, Type
-from compiler.ops.constraints import given_result, plain, require, same_dimension
+from compiler.ops.constraints import given_result, plain, require, same_dimension, same_shape
 from compiler.ops.element_arrays import narrow
 from compiler.ops.random_bits import philox_bits, threefry_bits
 from compiler.ops.record import Array, Attribute, Evaluation, Operation, Site, Trait, Value
@@ -98,6 +98,14 @@ def _infer_rng(site: Site) -> Type:
     return TensorType(low.element, result.shape)
 
 
+def _verify_rng(site: Site) -> None:
+    sizes, result = site.sizes(2), given_result(site)
+    require(
+        sizes is None or (all(size >= 0 for size in sizes) and same_shape(sizes, result.shape)),
+        f"(C3) the result must have the shape {list(sizes or ())}, but is {result}",
+    )
+
+
 def _rng(evaluation: Evaluation, low: Array, high: Array, shape: Array) -> Array:
     result = evaluation.result
     assert isinstance(result, TensorType)
@@ -137,6 +145,8 @@ OPERATIONS: tuple[Operation, ...] = (
         _rng,
         arity=3,
         attributes=(Attribute("rng_distribution", "enum", required=True, values=_DISTRIBUTIONS),),
+        verify=_verify_rng,
+        size_operands=(2,),
         traits=frozenset((Trait.NON_DETERMINISTIC,)),
         spec="StableHLO, rng",
     ),

@@ -7,13 +7,14 @@ exporting `OPERATIONS`; `compiler.ops` puts them into one table. Everything else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 import numpy as np
 
+from compiler.ir.literal import Literal
 from compiler.ir.program import Attributes, Computation
 from compiler.ir.semantics import OperationError
 from compiler.ir.types import TensorType, Type
@@ -78,6 +79,13 @@ class Site:
     attributes: Attributes
     called: Sequence[Computation] = ()
     result: Type | None = None
+    constants: Mapping[int, Literal] | None = None
+    """Values of operands that hold sizes, by the operand's number, where these are constants."""
+
+    def sizes(self, index: int) -> tuple[int, ...] | None:
+        """The integers of an operand that holds sizes; None when they are not known."""
+        found = self.constants.get(index) if self.constants else None
+        return None if found is None else tuple(int(value) for value in found.array.reshape(-1))
 
     def tensor(self, index: int) -> TensorType:
         """The type of an operand that must be a tensor. Raises OperationError otherwise."""
@@ -222,6 +230,8 @@ class Operation:
     """XLA's opcode when it differs (`broadcast` for `broadcast_in_dim`)."""
     spec: str = ""
     """Where the operation is specified."""
+    size_operands: tuple[int, ...] = ()
+    """Operands that hold sizes: `verify` looks at their values where these are constants."""
     decompose: Any = None
     """For CHLO: `(Builder, *operand names) -> name`, see `compiler.ops.chlo`."""
 

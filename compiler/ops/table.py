@@ -10,8 +10,9 @@ from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
 
+from compiler.ir.literal import Literal
 from compiler.ir.program import Attributes, Computation
-from compiler.ir.semantics import OperationError
+from compiler.ir.semantics import NO_CONSTANTS, OperationError
 from compiler.ir.types import TensorType, Type
 from compiler.ops.constraints import compatible
 from compiler.ops.record import VARIADIC, Operation, Site, Trait
@@ -120,12 +121,18 @@ class OperationSemantics:
         attributes: Attributes,
         called: Sequence[Computation],
         result: Type,
+        constants: Mapping[int, Literal] = NO_CONSTANTS,
     ) -> None:
         """Checks every constraint of the operation. Raises OperationError naming the first that fails."""
-        if called or opcode == "constant":
-            _verify(Site(opcode, operands, attributes, called, result))
+        if called or constants or opcode == "constant":
+            _verify(Site(opcode, operands, attributes, called, result, constants))
         else:
             _verified(opcode, tuple(operands), attributes, result)
+
+    def size_operands(self, opcode: str) -> tuple[int, ...]:
+        """Operands that hold sizes: constraints look at their values where these are known."""
+        record = OPERATIONS.get(opcode)
+        return () if record is None else record.size_operands
 
     def has_side_effect(self, opcode: str, attributes: Attributes) -> bool:
         """True when an unused instruction of this kind must stay."""

@@ -113,6 +113,18 @@ def require_broadcast_quantization(
         require(is_repeated, f"(C6) each scale and zero point of {result} must be the operand's, {operand}")
 
 
+def require_one_quantized_axis(site: Site) -> None:
+    """(C5) to (C7) of `add`: operands quantised along an axis go along the result's."""
+    target = _axis(site.result) if site.result is not None else None
+    for index, operand in enumerate(site.operands):
+        axis = _axis(operand)
+        require(
+            axis is None or axis == target,
+            f"({'C6' if index == 0 else 'C7'}) operand #{index} is quantized along dimension {axis}, "
+            f"but the result is {site.result}",
+        )
+
+
 def require_reshape_quantization(operand: TensorType, result: TensorType) -> None:
     """(C3) of `reshape`: the quantised axis keeps its size and its place among the elements."""
     source, target = operand.element, result.element

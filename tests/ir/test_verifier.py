@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from compiler.ir.literal import Literal
 from compiler.ir.location import FileLocation
 from compiler.ir.program import NO_ATTRIBUTES, Attributes, Computation, Instruction, Module
-from compiler.ir.semantics import OperationError
+from compiler.ir.semantics import NO_CONSTANTS, OperationError
 from compiler.ir.types import F32, Type, tensor
 from compiler.ir.verifier import MAX_PROBLEMS, VerificationError, recursion, verify
 
@@ -30,6 +31,7 @@ class OnlyAddOfTwo:
         attributes: Attributes,
         called: Sequence[Computation],
         result: Type,
+        constants: Mapping[int, Literal] = NO_CONSTANTS,
     ) -> None:
         if opcode == "add" and len(operands) != 2:
             raise OperationError(f"takes 2 operands, but has {len(operands)}")
@@ -38,6 +40,9 @@ class OnlyAddOfTwo:
 
     def has_side_effect(self, opcode: str, attributes: Attributes) -> bool:
         return False
+
+    def size_operands(self, opcode: str) -> tuple[int, ...]:
+        return ()
 
     def called_computations_matter(self, opcode: str) -> bool:
         return False

@@ -85,3 +85,13 @@ def test_accuracy():
     text = "#stablehlo.result_accuracy<atol = 1.0, rtol = 0.0, ulps = 4, mode = HIGHEST>"
     refused("exponential", tensor(F32), tensor(F32), "takes no tolerances", result_accuracy=text)
     accepted("exponential", tensor(F32), tensor(F32), result_accuracy=text.replace("HIGHEST", "TOLERANCE"))
+
+
+def test_sums_of_values_quantised_along_an_axis():
+    kind = quantized((1, 2), (0.5,), axis=0)
+    other = quantized((1, 2), (0.5, 0.5), axis=1)
+    SEMANTICS.verify("add", [kind, kind], Attributes(), (), kind)
+    for operands, message in (([kind, other], "(C7)"), ([other, kind], "(C6)")):
+        with pytest.raises(OperationError) as error:
+            SEMANTICS.verify("add", operands, Attributes(), (), kind)
+        assert message in str(error.value)

@@ -90,6 +90,8 @@ class ControlFlowImporter(BodyImporter):
         called = []
         number = self.number + 1
         for index, block in enumerate(op.regions):
+            if block.arguments:
+                self.fail(op, f"branch {index} must not have arguments, but has {len(block.arguments)}")
             captures = self._captures(body, [block])
             values = [self._value(body, op, name) for name in captures]
             kind = TupleType(tuple(body.instructions[value].type for value in values))
