@@ -1,8 +1,8 @@
 """Tries the alternatives to decisions behind the worst kernels, and keeps those that measurably pay.
 
 Greedy: the kernel that loses most first, its decisions one by one, each legal alternative compiled and run in turn with the
-best program so far (A B A B …). An alternative wins when the middle of the pairwise ratios is below `threshold` and its
-outputs are within tolerance; it then stays for the rest of the search.
+best program so far (A B A B …). An alternative wins when the middle of the pairwise ratios is below `threshold`, twice
+over, and its outputs are within tolerance; it then stays for the rest of the search.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Tuner:
             program.close()
             return None
         ratio = self._ratio(best, attempt)
-        won = ratio < self.threshold
+        won = ratio < self.threshold and self._ratio(best, attempt) < self.threshold
         self.trials.append(Trial(decision.id, choice, kernel, ratio, won))
         if not won:
             program.close()
