@@ -114,7 +114,7 @@ def _print_kernels(trace: Trace, code: CodeRecord, kernels: list[KernelRecord], 
         for kernel in kernels
     ]
     header = ("kernel", "kind", "reads", "writes", "FLOPs", "tasks", "code")
-    print_lines(table(header, rows, right=(2, 3, 4, 5)))
+    print_lines(table(header, rows, right=(2, 3, 4, 5), shrink=0))
     if detailed:
         print_lines(["", *_instructions(trace, kernels[0])])
         return

@@ -98,7 +98,7 @@ def _buffer_table(buffers: Sequence[Buffer], place: bool) -> list[str]:
             )
         )
     header = ("size", "value", "live", "place" if place else "last read by", "source")
-    return table(header, rows, right=(0,))
+    return table(header, rows, right=(0,), shrink=1)
 
 
 def _chart(report: MemoryReport) -> list[str]:

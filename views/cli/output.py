@@ -21,6 +21,8 @@ JSON_VERSION = 1
 """Version of every command's JSON; it goes up when a field changes its meaning or goes away."""
 
 GAP = "  "
+MIN_SHRUNK = 16
+"""Columns are not made narrower than this."""
 
 
 def print_json(command: str, **fields: Any) -> None:
@@ -45,19 +47,24 @@ def plain(value: Any) -> Any:
 
 
 def table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), limit: int = 0
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), shrink: int = -1
 ) -> list[str]:
     """Lines of a table: columns padded to their widest cell, `right` ones to the right.
 
-    The last column is cut so that lines fit `limit` characters; 0 means the terminal's width, and no cutting at all
-    where standard output is no terminal, since scripts want names whole.
+    On a terminal lines are made to fit: cells of the column `shrink` lose their middle, then lines their end. Elsewhere
+    nothing is cut, since scripts want names whole.
     """
     from views.highlight import visible
 
     cells = [list(header), *([visible(cell) for cell in row] for row in rows)]
+    room = terminal_width()
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
+    if room and shrink >= 0 and excess > 0:
+        widths[shrink] = max(widths[shrink] - excess, min(widths[shrink], MIN_SHRUNK))
+        for row in cells:
+            row[shrink] = _without_middle(row[shrink], widths[shrink])
     rightward = set(right)
-    room = limit or terminal_width()
     lines = []
     for row in cells:
         padded = [
@@ -67,6 +74,14 @@ def table(
         line = GAP.join(padded).rstrip()
         lines.append(line if not room or len(line) <= room else line[: room - 1] + "…")
     return lines
+
+
+def _without_middle(text: str, width: int) -> str:
+    """The text, or its two ends with an ellipsis between."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
 
 def terminal_width() -> int:

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json("passes", model=trace.model, error=trace.error, stages=[_row(stage) for stage in stages])
         return 0
     header = ("#", "stage", "", "instructions", "rewrites", "decisions", "time")
-    print_lines(table(header, [_cells(stage) for stage in stages], right=(0, 3, 4, 5, 6)))
+    print_lines(table(header, [_cells(stage) for stage in stages], right=(0, 3, 4, 5, 6), shrink=1))
     print_lines(_summary(trace))
     return 0
 
