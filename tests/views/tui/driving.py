@@ -29,7 +29,17 @@ def timeless(trace: Trace) -> Trace:
     """The same recording with every time zero: screens of it do not change from run to run."""
     stages = tuple(
         StageRecord(
-            s.index, s.id, s.pass_name, s.why, s.before, s.after, s.rewrites, s.decisions, 0.0, s.refused, s.skipped
+            s.index,
+            s.id,
+            s.pass_name,
+            s.why,
+            s.before,
+            s.after,
+            s.rewrites,
+            s.decisions,
+            0.0,
+            s.refused,
+            s.skipped,
         )
         for s in trace.stages
     )
@@ -50,10 +60,10 @@ def screen_text(app: ExplorerApp) -> str:
 
 @asynccontextmanager
 async def running(
-    opener: Callable[[], Session | Trace], size: tuple[int, int] = (120, 40)
+    opener: Callable[[], Session | Trace], size: tuple[int, int] = (120, 40), *, overrides_file: str = ""
 ) -> AsyncIterator[tuple[ExplorerApp, Pilot[int]]]:
     """The app with a finished recording on its screen."""
-    app = ExplorerApp(opener, "model")
+    app = ExplorerApp(opener, "model", overrides_file)
     async with app.run_test(size=size) as pilot:
         for _ in range(400):
             await pilot.pause(0.02)
