@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from compiler.analysis.distances import Distances
 from compiler.analysis.known_values import (
     Array,
     Fact,
@@ -189,7 +190,8 @@ class _Clone:
         elif instruction.opcode in _RUN_AS_THEY_STAND:
             self._control(instruction, operands)
         else:
-            use = Use(instruction, [fact.type for fact in operands], [fact.value for fact in operands])
+            types, values = [fact.type for fact in operands], [fact.value for fact in operands]
+            use = Use(instruction, types, values, self._distance(instruction))
             form = static_form(use)
             if form is not None and form.opcode == "dynamic_slice":
                 self._dynamic_slice(instruction, form)
@@ -219,6 +221,16 @@ class _Clone:
             called.append(self.refiner.module.computations[name])
         made = made.with_type(refined_type(made, [fact.type for fact in operands], called))
         self._emit(made, instruction, Fact(made.type, self._value(made, operands)))
+
+    def _distance(self, instruction: Instruction) -> tuple[int, ...] | None:
+        """The sizes of a slice from its starts to its limits, if they follow from the program."""
+        if instruction.opcode != "real_dynamic_slice":
+            return None
+        if instruction.tensor.is_static:
+            return instruction.tensor.shape
+        _, starts, limits, _ = instruction.operands
+        found = Distances(self.original, self.facts).between(starts, limits)
+        return None if found is None else tuple(int(size) for size in found)
 
     def _value(self, made: Instruction, operands: tuple[Fact, ...]) -> Known:
         if made.opcode == "tuple":

@@ -33,6 +33,8 @@ class Use:
     instruction: Instruction
     types: Sequence[Type]
     values: Sequence[object]
+    distance: tuple[int, ...] | None = None
+    """Of a `real_dynamic_slice`: how far each limit is from its start, where that much is known."""
 
     def tensor(self, index: int) -> TensorType:
         """An operand's type."""
@@ -149,13 +151,10 @@ def _pad(use: Use) -> Form:
 
 
 def _slice(use: Use) -> Form:
-    """Where the starts are known only at run time but the sizes statically, the slice is a `dynamic_slice`."""
-    if not isinstance(use.values[1], np.ndarray):
-        declared = use.instruction.tensor
-        if declared.is_static and set(use.ints(3)) <= {1}:
-            return Form(
-                "dynamic_slice", (0, 1), Attributes(slice_sizes=declared.shape), use.result(declared.shape)
-            )
+    """Where the starts are known only at run time but the sizes before it, the slice is a `dynamic_slice`."""
+    sizes = use.distance
+    if not isinstance(use.values[1], np.ndarray) and sizes is not None and set(use.ints(3)) <= {1}:
+        return Form("dynamic_slice", (0, 1), Attributes(slice_sizes=sizes), use.result(sizes))
     return _sliced(use.ints(1), use.ints(2), use.ints(3))
 
 
