@@ -16,19 +16,39 @@ from compiler.backends.base import Executable, KernelRecord, KernelTime
 from compiler.ir.program import Module
 from compiler.ops import OPERATIONS
 from compiler.ops.record import Devices, Trait, Value
+from compiler.ops.sharding import parse_mesh
+from compiler.ops.shardy_calls import TARGETS as SHARDY_TARGETS
 from compiler.reference_devices import DeviceGrid, GridDevice, SingleDevice, run_grid
 
 Array = np.ndarray[Any, np.dtype[Any]]
-SHARD_TARGETS = frozenset({"SPMDFullToShardShape", "SPMDShardToFullShape"})
+SHARD_TARGETS = frozenset({"SPMDFullToShardShape", "SPMDShardToFullShape", *SHARDY_TARGETS})
 
 
 def grid_of(module: Module) -> tuple[int, int]:
     """Replicas and partitions that a module must be run on; (1, 1) when one device gives its meaning."""
     replicas = int(module.attributes.get("mhlo.num_replicas", 1) or 1)
     partitions = int(module.attributes.get("mhlo.num_partitions", 1) or 1)
+    if partitions == 1 and _is_split(module):
+        partitions = max(
+            (
+                parse_mesh(str(mesh)).size
+                for key, mesh in module.attributes.items()
+                if key.startswith("sdy.mesh.")
+            ),
+            default=1,
+        )
     if replicas * partitions == 1 or not _is_per_device(module):
         return 1, 1
     return replicas, partitions
+
+
+def _is_split(module: Module) -> bool:
+    """True when Shardy's custom calls split values over a mesh (HLO text need not tell the number of partitions then)."""
+    return any(
+        i.attributes.get("call_target_name") in SHARDY_TARGETS
+        for c in module.computations.values()
+        for i in c
+    )
 
 
 def _is_per_device(module: Module) -> bool:

@@ -92,7 +92,9 @@ def load(path: str) -> Parsed:
 
         return parse(read_text(path), path)
     if form == HLO:
-        raise SourceError(path, 0, 0, "is HLO text, which this version does not read yet")
+        from compiler.frontend.hlo import parse_hlo
+
+        return parse_hlo(read_text(path), path)
     if form == BYTECODE:
         raise SourceError(path, 0, 0, "is an MLIR bytecode artifact, which this version does not read yet")
     if form == TRACE:

@@ -14,6 +14,7 @@ from compiler.ir.types import TensorType, TupleType, Type
 from compiler.ops.constraints import plain
 from compiler.ops.random import generate
 from compiler.ops.record import Array, Evaluation, Token, Value
+from compiler.ops.shardy_calls import TARGETS as SHARDY_TARGETS
 from compiler.ops.sorting import stable_order, top_k
 from compiler.ops.window import Window, reduce_windows
 
@@ -119,6 +120,15 @@ def _mhlo_topk(evaluation: Evaluation, values: Array) -> Value:
     return np.take_along_axis(values, order, axis=-1), order.astype(np.int32)
 
 
+def _xla_topk(evaluation: Evaluation, values: Array) -> Value:
+    """XLA's own `TopK`, which it makes of sorts: the k largest along the last dimension, k being the result's size there."""
+    kind, result = evaluation.operand_types[0], evaluation.result
+    first = result.elements[0] if isinstance(result, TupleType) and result.elements else result
+    if not isinstance(kind, TensorType) or not isinstance(first, TensorType) or not first.rank:
+        raise OperationError(f"TopK must yield values and their places, not {result}")
+    return top_k(values, plain(kind.element), first.shape[-1])
+
+
 def _dynamic_top_k(evaluation: Evaluation, values: Array, k: Array) -> Value:
     """`stablehlo.dynamic_top_k`: k is an operand."""
     kind = evaluation.operand_types[0]
@@ -157,8 +167,6 @@ IDENTITIES = (
     "Unpin",
     "LayoutConstraint",
     "xla.sdy.FuncResultSharding",
-    "xla.sdy.GlobalToLocalShape",
-    "xla.sdy.LocalToGlobalShape",
     "xla.sdy.Sharding",
 )
 
@@ -166,6 +174,8 @@ TARGETS: Mapping[str, Target] = {
     **dict.fromkeys(IDENTITIES, _identity),
     "SPMDFullToShardShape": _full_to_shard,
     "SPMDShardToFullShape": _shard_to_full,
+    **SHARDY_TARGETS,
+    "TopK": _xla_topk,
     "CreateBuffer": _create_buffer,
     "shape_assertion": _shape_assertion,
     "mhlo.topk": _mhlo_topk,

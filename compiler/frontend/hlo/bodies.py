@@ -109,7 +109,11 @@ class Body:
         opcode = STABLEHLO[entry.opcode]
         if entry.opcode == "custom-call":
             found = custom_call(given)
-            called = self._named(given, given.names("called_computations")) if "called_computations" in given else ()
+            called = (
+                self._named(given, given.names("called_computations"))
+                if "called_computations" in given
+                else ()
+            )
         else:
             rule = RULES.get(entry.opcode)
             found = rule(given, [self.made[name].type for name in operands], entry.kind) if rule else {}
@@ -249,7 +253,9 @@ class Body:
         selector = self.made[operands[0]].type if operands else None
         is_if = isinstance(selector, TensorType) and selector.element is I1
         if is_if and len(called) != 2:
-            self.fail(f"a conditional on a predicate has two branches, not {len(called)}", entry.opcode_offset)
+            self.fail(
+                f"a conditional on a predicate has two branches, not {len(called)}", entry.opcode_offset
+            )
         return self._add(entry, "if" if is_if else "case", operands, given, {}, called)
 
     def _asynchronous(self, entry: WrittenInstruction, operands: tuple[str, ...], given: Given) -> str:
@@ -257,9 +263,15 @@ class Body:
         if not part or (base != "async" and base not in STABLEHLO):
             self.fail(f"unknown opcode '{entry.opcode[:60]}'", entry.opcode_offset)
         if part == "-start":
-            called = self._called("async-start", given) if base == "async" else (self._wrapped(entry, base, operands),)
+            called = (
+                self._called("async-start", given)
+                if base == "async"
+                else (self._wrapped(entry, base, operands),)
+            )
             if base != "async":
-                given = Given({k: v for k, v in entry.attributes.items() if k == "metadata"}, entry.opcode_offset)
+                given = Given(
+                    {k: v for k, v in entry.attributes.items() if k == "metadata"}, entry.opcode_offset
+                )
             return self._add(entry, "async_start", operands, given, {}, called, self._future(entry))
         if len(operands) != 1 or not isinstance(self.made[operands[0]].type, FutureType):
             self.fail(f"the operand of {entry.opcode} must be what a start yields", entry.opcode_offset)

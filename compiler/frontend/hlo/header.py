@@ -15,6 +15,7 @@ _ALIAS = re.compile(
     r"\{\s*(?P<output>[\d,\s]*)\}\s*:\s*\(\s*(?P<parameter>\d+)\s*,\s*\{(?P<inner>[\d,\s]*)\}\s*(?:,\s*(?P<kind>[\w-]+)\s*)?\)"
 )
 _DONOR = re.compile(r"\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}\s*\)")
+_MESH = re.compile(r"@?([\w.$-]+)\s*=\s*#sdy\.mesh(<[^<>]*>)")
 _COUNTS = {"replica_count": "mhlo.num_replicas", "num_partitions": "mhlo.num_partitions"}
 _REDUNDANT = ("entry_computation_layout",)
 """What the entry computation says itself."""
@@ -40,7 +41,10 @@ def read_header(given: Given) -> Header:
         if key in given:
             found.attributes[name] = given.integer(key)
     if "frontend_attributes" in given:
-        found.attributes["mhlo.frontend_attributes"] = frontend_attributes(given, "frontend_attributes")
+        framework = frontend_attributes(given, "frontend_attributes")
+        found.attributes["mhlo.frontend_attributes"] = framework
+        for name, mesh in _MESH.findall(framework.get("xla.sdy.meshes", "")):
+            found.attributes[f"sdy.mesh.{name}"] = mesh
     _donations(given, found)
     for key in _REDUNDANT:
         given.optional(key)
@@ -53,7 +57,9 @@ def _donations(given: Given, found: Header) -> None:
     """Whole parameters tied to whole results, and donated ones; ties of another kind stay text."""
     text = given.raw("input_output_alias", "{}")
     if _ALIAS.sub("", text[1:-1]).replace(",", "").strip():
-        given.refuse("input_output_alias must hold {output}: (parameter, {index}, kind)", "input_output_alias")
+        given.refuse(
+            "input_output_alias must hold {output}: (parameter, {index}, kind)", "input_output_alias"
+        )
     others = []
     for match in _ALIAS.finditer(text):
         output = [word for word in match["output"].split(",") if word.strip()]

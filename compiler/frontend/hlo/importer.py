@@ -64,7 +64,9 @@ class _Importer:
         if len(entries) > 1:
             self.fail("the module has two entries", entries[1].offset)
         if not entries and len(self.written.computations) > 1:
-            self.fail("no computation is the entry: one must begin with ENTRY", self.written.computations[-1].offset)
+            self.fail(
+                "no computation is the entry: one must begin with ENTRY", self.written.computations[-1].offset
+            )
         return entries[0] if entries else self.written.computations[0]
 
     def _computation(self, written: WrittenComputation, shared: Shared) -> Computation:
