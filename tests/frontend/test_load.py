@@ -38,7 +38,7 @@ def test_the_first_bytes_tell(head: bytes, expected: str) -> None:
     ("content", "message"),
     [
         (b"", "the file is empty"),
-        (b"HloModule m", "is HLO text"),
+        (b"HloModule m", "the module has no computation"),
         (b"ML\xefR\x0d", "is an MLIR bytecode artifact"),
         (b"PK\x03\x04", "is an archive"),
         (b"\0\1\2\3", "is neither StableHLO text"),
