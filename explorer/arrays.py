@@ -18,6 +18,7 @@ import numpy as np
 
 from compiler.analysis.values import leaves
 from compiler.ir.types import TensorType, Type
+from compiler.ops.constraints import same_shape
 from explorer.session import UserError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,8 +29,8 @@ def flat_types(types: Sequence[Type]) -> list[TensorType]:
     return [leaf for entry in types for _, leaf in leaves(entry)]
 
 
-def load_arrays(path: str, prefix: str, types: Sequence[Type]) -> list[Array]:
-    """Reads `prefix0`, `prefix1`, … as the given types.
+def load_arrays(path: str, prefix: str, types: Sequence[Type], *, widened: bool = False) -> list[Array]:
+    """Reads `prefix0`, `prefix1`, … as the given types; with `widened` narrow floats may have been stored as f32.
 
     Raises:
         UserError: when the file is missing or unreadable, an array is missing, or one does not fit its type.
@@ -41,7 +42,10 @@ def load_arrays(path: str, prefix: str, types: Sequence[Type]) -> list[Array]:
         if name not in stored:
             have = ", ".join(sorted(stored)[:8]) or "nothing"
             raise UserError(f"{path}: there is no {name}; the file holds {have}")
-        found.append(as_type(stored[name], leaf, f"{path}: {name}"))
+        array = stored[name]
+        if widened and array.dtype == np.float32 and leaf.element.is_float and leaf.element.bits < 32:
+            array = array.astype(leaf.element.dtype)
+        found.append(as_type(array, leaf, f"{path}: {name}"))
     return found
 
 
@@ -68,13 +72,13 @@ def read_npz(path: str) -> dict[str, Array]:
 
 
 def as_type(array: Array, wanted: TensorType, where: str) -> Array:
-    """The array as the element type of a tensor, raw bits reinterpreted.
+    """The array as the element type of a tensor, raw bits reinterpreted; any size fits a dynamic dimension.
 
     Raises:
         UserError: when shape or elements do not fit.
     """
     dtype = wanted.element.dtype
-    if array.shape != wanted.shape:
+    if not same_shape(array.shape, wanted.shape):
         raise UserError(f"{where} has shape {list(array.shape)}, but the model takes {wanted}")
     if array.dtype == dtype:
         return np.asarray(array, order="C")

@@ -48,6 +48,17 @@ def test_narrow_floats_widen_on_request(tmp_path: Path) -> None:
     }
 
 
+def test_widened_outputs_are_read_back_when_asked_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.npz")
+    array = np.array([1.5, -2.25], ml_dtypes.bfloat16)
+    save_arrays(path, "out", [array], widen=True)
+    kind = TensorType(element("bf16"), (2,))
+    (back,) = load_arrays(path, "out", [kind], widened=True)
+    assert back.dtype == array.dtype and (back == array).all()
+    with pytest.raises(UserError, match="holds float32"):
+        load_arrays(path, "out", [kind])
+
+
 def test_tuples_are_leaves_in_order(tmp_path: Path) -> None:
     path = str(tmp_path / "a.npz")
     save_arrays(path, "arg", [np.float32([1]), np.float32([2])])

@@ -36,6 +36,13 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
     """Everything that shapes a compile."""
     group = parser.add_argument_group("compiling")
     group.add_argument("--backend", default="cpu", help="cpu (default), interpreter, or a plugin's")
+    group.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="arg0=2x3",
+        help="the shape of an argument whose sizes are dynamic",
+    )
     group.add_argument("--overrides", metavar="FILE", help="a TOML file of choices and options")
     group.add_argument(
         "--option", action="append", default=[], metavar="KEY=VALUE", help="set an option of the compiler"
@@ -90,8 +97,12 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
 
 
 def open_session(arguments: argparse.Namespace) -> Session:
-    """Reads the model and takes the compile's options. A saved trace stands for the model that was read for it."""
+    """Reads the model and takes the compile's options. A saved trace stands for the model that was read for it.
+
+    A model with dynamic sizes is made static for the shapes in `--shape` or those of the arrays in `--inputs`.
+    """
     from explorer.session import Session
+    from explorer.shapes import with_shapes
     from explorer.verification import load_valid
 
     if is_trace(arguments.model):
@@ -100,8 +111,10 @@ def open_session(arguments: argparse.Namespace) -> Session:
 
         trace = load_trace(arguments.model)
         parsed = Parsed(trace.input, trace.positions, trace.model)
-        return Session(trace.model, parsed, compile_options(arguments))
-    return Session(arguments.model, load_valid(arguments.model), compile_options(arguments))
+        session = Session(trace.model, parsed, compile_options(arguments))
+    else:
+        session = Session(arguments.model, load_valid(arguments.model), compile_options(arguments))
+    return with_shapes(session, getattr(arguments, "shape", ()), getattr(arguments, "inputs", None))
 
 
 def is_trace(path: str) -> bool:
@@ -209,6 +222,8 @@ def entry_arguments(arguments: argparse.Namespace, session: Session) -> list[np.
     if arguments.inputs:
         return load_arrays(arguments.inputs, "arg", entry.parameter_types)
     try:
-        return random_inputs(entry.parameter_types, arguments.seed)
+        drawn = random_inputs(entry.parameter_types, arguments.seed)
+        # (An argument that holds a size is a leading scalar, so its number is that of its leaf.)
+        return [session.sizes.get(index, array) for index, array in enumerate(drawn)]
     except ValueError as error:
         raise UserError(f"{session.path}: {error}") from None

@@ -105,7 +105,7 @@ def _oracle(arguments: argparse.Namespace, session: Session, inputs: Sequence[An
         return Command(tuple(arguments.external))
     if arguments.expect:
         result = session.parsed.module.entry_computation.result_type
-        return Expected(tuple(load_arrays(arguments.expect, "out", [result])), tolerance)
+        return Expected(tuple(load_arrays(arguments.expect, "out", [result], widened=True)), tolerance)
     if arguments.oracle in ("", "interpreter"):
         return Expected(_interpreted(arguments, session, inputs), tolerance)
     return Expected(_by_backend(arguments.oracle, session, inputs), tolerance)

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     session = open_session(arguments)
     types = flat_types([session.parsed.module.entry_computation.result_type])
     inputs = entry_arguments(arguments, session)
-    wanted = load_arrays(arguments.expect, "out", types) if arguments.expect else None
+    wanted = load_arrays(arguments.expect, "out", types, widened=True) if arguments.expect else None
     target = output_path(arguments.outputs) if arguments.outputs else None
     outputs, times = _outputs(session, inputs, arguments.repeat)
     if target is not None:

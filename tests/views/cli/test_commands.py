@@ -334,3 +334,36 @@ def test_a_closed_pipe_ends_quietly() -> None:
         process.stdout.close()
         error = process.stderr.read()
         assert process.wait(30) == 0 and error == b""
+
+
+def test_colours_only_on_a_terminal(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [sys.executable, "-m", "views.main", "diff", MLP, "--stage", "cse"]
+    assert "\x1b" not in run(*words[3:]).out
+    if sys.platform == "win32":
+        return
+    import os
+    import pty
+
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen(words, cwd=ROOT, stdout=child, stderr=child, env=environment) as process:
+        os.close(child)
+        shown = b""
+        try:
+            while block := os.read(parent, 65536):
+                shown += block
+        except OSError:
+            pass
+        assert process.wait(30) == 0
+    os.close(parent)
+    assert b"\x1b[" in shown and b"Traceback" not in shown
+
+
+def test_an_interrupt_is_told_in_a_word(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("views.cli.passes_command.run", stop)
+    found = run("passes", MLP)
+    assert (found.status, found.out, found.err) == (130, "", "interrupted\n")
