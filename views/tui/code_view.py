@@ -70,7 +70,7 @@ class CodeView(ScrollView, can_focus=True):
         Binding("end,G", "edge(1)", "bottom", show=False),
         Binding("right,l", "sideways(8)", "right", show=False),
         Binding("left", "sideways(-8)", "left", show=False),
-        Binding("right_square_bracket", "change(1)", "next change", key_display="]"),
+        Binding("right_square_bracket", "change(1)", "next change", show=False),
         Binding("left_square_bracket", "change(-1)", "previous change", key_display="[", show=False),
     ]
 

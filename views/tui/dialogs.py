@@ -17,31 +17,43 @@ from explorer.provenance import Provenance
 from views.highlight import highlight, visible
 
 HELP = """\
-[b]Panels[/b]
+[b]Screens[/b]   escape goes back; the selected instruction goes along
+  D  decisions     M  memory        F  fusion         ctrl+p  all commands by name
+
+[b]Main screen[/b]
   tab, shift+tab   between the stages and the program
   ↑ ↓  j k         move            page up/down, space   a screenful
   home end  g G    top, bottom     ← → l                 long lines
-
-[b]Stages[/b]  ● changed the program   ○ did not   ⊘ skipped   12× rewrites   3? decisions
   u                hide or show stages that changed nothing
-
-[b]Program[/b]
+                   ● changed  ○ did not  ⊘ skipped  12× rewrites  3? decisions
   [ ]              previous, next change
   a                changes only, or every line
-  w                step through the stage's rewrites one by one
-  < >  , .         previous, next rewrite
+  w                step through the stage's rewrites    < >  , .  previous, next
   p                the whole program after the stage
   d                the stage's decisions, each with its choices and reason
-  /                search        n N    next, previous match
-
-[b]Instruction under the cursor[/b]
-  enter  h         where it came from and what became of it
+  /                search          n N                   next, previous match
+  enter  h         history of the instruction under the cursor
   o                go to the stage that made it
 
+[b]Decisions[/b]      * pending  ! overruled  ? matched nothing  ⊘ refused
+  enter, space     choose otherwise (the policy's choice takes an override back)
+  r                recompile with what is pending, and compare      x  stop it
+  z                undo the last change       S  save the override file
+  /                filter: kind:fusion subject:main/* stage:S is:pending, any text
+  i                go to the instruction
+
+[b]Memory[/b]
+  ← →              a step          shift+← →  a leap     p  the peak
+  a                parameters, results and constants too
+  enter            go to the instruction
+
+[b]Fusion[/b]
+  space, e         open or close a kernel, all kernels   [ ]  previous, next kernel
+  y                the edge's decision, to overrule it
+  enter            go to the instruction
+
 [b]Everywhere[/b]
-  ctrl+p           all commands by name
-  x                stop the compile
-  ?                this page         escape  back         q  quit
+  x                stop the compile       ?  this page       q  back, or quit
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from compiler.decisions.log import Choice
 from compiler.ir.hlo_text import format_instruction, shape_text
 from compiler.ir.location import source_line
 from compiler.ir.program import Instruction
@@ -152,8 +153,10 @@ class FusionScreen(TraceScreen):
             text.append("" if decision.by == "policy" else f"  ({decision.by})", style="magenta")
             text.append(f"\n{'' if line.edge.fused else 'why not: '}{visible(decision.reason)}\n")
             for choice in decision.choices:
-                text.append_text(choice_text(choice, choice.name == decision.chosen))
-                text.append("\n")
+                plain = replace(choice, forbidden="") if choice.forbidden == decision.reason else choice
+                text.append_text(choice_text(plain, choice.name == decision.chosen))
+                text.append("   ")
+            text.append("\n")
             text.append(visible("  ".join(source_lines(self.trace, decision))), style="grey70")
             return text
         shown = line.instruction or line.group.instruction
@@ -215,12 +218,14 @@ def _edge_line(edge: Edge, onward: bool, width: int) -> Text:
     other = f"→ {edge.consumer}" if onward else f"← {edge.producer}"
     room = 26 if width < 100 else 34
     text.append(f"{visible(other):<{room}.{room}} ")
-    estimates = "  ".join(
-        f"{choice.name} {choice.estimate:,.6g} {choice.unit}".rstrip()
-        for choice in edge.decision.choices
-        if choice.estimate is not None
-    )
+    estimates = "  ".join(_estimate(choice) for choice in edge.decision.choices)
     if width >= 100:
         text.append(f"{visible(estimates):<40} ", style="yellow")
     text.append(visible(edge.decision.reason), style="grey70")
     return text
+
+
+def _estimate(choice: Choice) -> str:
+    if choice.forbidden:
+        return f"{choice.name} not possible"
+    return choice.name if choice.estimate is None else f"{choice.name} {choice.estimate:,.6g} {choice.unit}"

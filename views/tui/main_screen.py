@@ -40,22 +40,22 @@ class MainScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "help", key_display="?"),
-        Binding("slash", "search", "search", key_display="/"),
-        Binding("n", "next_match(1)", "next match", show=False),
-        Binding("N", "next_match(-1)", "previous match", show=False),
-        Binding("w", "rewrites", "rewrites"),
-        Binding("full_stop,greater_than_sign", "step(1)", "next rewrite", show=False),
-        Binding("comma,less_than_sign", "step(-1)", "previous rewrite", show=False),
-        Binding("a", "everything", "all lines"),
-        Binding("p", "program", "program"),
-        Binding("d", "decisions", "why", show=False),
         Binding("D", "log", "decisions"),
         Binding("M", "memory", "memory"),
         Binding("F", "fusion", "fusion"),
+        Binding("slash", "search", "search", key_display="/"),
+        Binding("q", "app.quit", "quit"),
+        Binding("w", "rewrites", "rewrites"),
+        Binding("a", "everything", "all lines"),
+        Binding("p", "program", "program"),
         Binding("h,enter", "history", "history", key_display="h"),
+        Binding("n", "next_match(1)", "next match", show=False),
+        Binding("N", "next_match(-1)", "previous match", show=False),
+        Binding("full_stop,greater_than_sign", "step(1)", "next rewrite", show=False),
+        Binding("comma,less_than_sign", "step(-1)", "previous rewrite", show=False),
+        Binding("d", "decisions", "why", show=False),
         Binding("o", "origin", "origin", show=False),
         Binding("x", "stop", "stop compiling", show=False),
-        Binding("q", "app.quit", "quit"),
     ]
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the base class's own kind of table

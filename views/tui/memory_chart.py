@@ -53,17 +53,21 @@ def _marks(columns: Sequence[tuple[int, int]], count: int, step: int, peak: int)
     """`0 … ▲ step 12 … ^ peak … 37` below the axis; the step's mark wins where they meet."""
     cells = [" "] * len(columns)
 
-    def write(text: str, column: int) -> None:
+    def write(text: str, column: int) -> bool:
         start = max(0, min(column, len(cells) - len(text)))
-        if all(cell == " " for cell in cells[max(start - 1, 0) : start + len(text) + 1]):
+        free = all(cell == " " for cell in cells[max(start - 1, 0) : start + len(text) + 1])
+        if free:
             cells[start : start + len(text)] = text
+        return free
 
     def column_of(wanted: int) -> int:
         return next((n for n, (first, end) in enumerate(columns) if first <= wanted < end), 0)
 
     write(f"▲ step {step}{' = peak' if step == peak else ''}", column_of(step))
     if peak >= 0 and step != peak:
-        write(f"^ peak {peak}", column_of(peak))
+        column = column_of(peak)
+        if not write(f"^ peak {peak}", column) and not write(f"peak {peak} ^", column - len(f"peak {peak} ")):
+            write("^", column)
     write("0", 0)
     write(str(max(count - 1, 0)), len(cells))
     return Text(" " * (AXIS + 1) + "".join(cells), style="grey70")

@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from compiler.decisions.log import Decision
 from compiler.ir.location import source_line
 from explorer.memory import Buffer, MemoryReport, memory_report
+from explorer.reuse import Reuse
 from explorer.trace import Trace
 from views.cli.output import size_text
 from views.highlight import visible
@@ -20,8 +20,6 @@ from views.tui.line_list import LineList
 from views.tui.memory_chart import MemoryChart, lifetime_bar
 from views.tui.messages import InstructionChosen
 from views.tui.trace_screen import TraceScreen
-
-SHARING_KIND = "in-place"
 
 
 class MemoryScreen(TraceScreen):
@@ -49,10 +47,7 @@ class MemoryScreen(TraceScreen):
         report = memory_report(trace)
         assert report is not None
         self.report: MemoryReport = report
-        self._sharing: dict[str, list[Decision]] = {}
-        for decision in trace.decisions:
-            if decision.kind == SHARING_KIND:
-                self._sharing.setdefault(decision.subject, []).append(decision)
+        self._reuse = Reuse(trace)
         self.step = self._first_step()
 
     def _first_step(self) -> int:
@@ -87,6 +82,9 @@ class MemoryScreen(TraceScreen):
         report = self.report
         self.set_state(
             f"arena {size_text(report.arena_bytes)}",
+            f"peak {size_text(report.peak_bytes)} at step {report.peak_step}"
+            if report.peak_step >= 0
+            else "",
             f"parameters {size_text(report.parameter_bytes)}",
             f"results {size_text(report.result_bytes)}",
             f"constants {size_text(report.constant_bytes)}",
@@ -164,20 +162,13 @@ class MemoryScreen(TraceScreen):
         text.append("shared  ", style="grey58")
         text.append(visible(f"with {', '.join(buffer.shared)}" if buffer.shared else "with no other value"))
         text.append("\n")
-        for reason in self._reasons(buffer):
+        reasons = self._reuse.reasons(buffer)
+        if reasons:
             text.append("because ", style="grey58")
-            text.append(visible(reason) + "\n")
+            text.append(visible("; ".join(reasons)) + "\n")
         text.append("source  ", style="grey58")
         text.append(visible(buffer.source or "unknown"))
         return text
-
-    def _reasons(self, buffer: Buffer) -> list[str]:
-        found = [buffer.note] if buffer.note else []
-        for name in (buffer.instruction, *buffer.shared):
-            for decision in self._sharing.get(f"{buffer.computation}/{name}", ()):
-                by = "" if decision.by == "policy" else f" ({decision.by})"
-                found.append(f"{name}: {decision.chosen}{by}, {decision.reason}")
-        return found[:3]
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class StageList(OptionList):
         Binding("k", "cursor_up", show=False),
         Binding("g", "first", show=False),
         Binding("G", "last", show=False),
-        Binding("u", "toggle_unchanged", "hide unchanged"),
+        Binding("u", "toggle_unchanged", "hide unchanged", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

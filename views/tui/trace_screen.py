@@ -22,11 +22,11 @@ class TraceScreen(Screen[None]):
     HEADING = ""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help", "help", key_display="?"),
         Binding("D", "other('decisions')", "decisions", show=False),
         Binding("M", "other('memory')", "memory", show=False),
         Binding("F", "other('fusion')", "fusion", show=False),
         Binding("escape,q", "back", "back", key_display="esc"),
+        Binding("question_mark", "help", "help", key_display="?"),
     ]
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - the base class's own kind of table
