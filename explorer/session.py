@@ -34,11 +34,18 @@ class UserError(Exception):
 
 @dataclass
 class Session:
-    """A model that was read, with the options of its compiles."""
+    """A model that was read, with the options of its compiles.
+
+    Of a model with dynamic sizes `parsed` is the program made static and `source` what was read; `sizes` holds the values of
+    the arguments that give sizes, and `by_shape` the programs made so far (see `explorer.shapes`).
+    """
 
     path: str
     parsed: Parsed
     options: CompileOptions = field(default_factory=CompileOptions)
+    source: Parsed | None = None
+    sizes: Mapping[int, Any] = field(default_factory=dict)
+    by_shape: dict[object, Parsed] = field(default_factory=dict, repr=False)
 
     def empty_trace(self) -> Trace:
         """The trace before anything has run."""
