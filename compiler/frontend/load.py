@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from compiler.frontend.bytecode.exported import looks_exported
 from compiler.frontend.errors import SourceError
 from compiler.frontend.parsed import Parsed
 
@@ -23,7 +24,7 @@ _HLO_START = re.compile(r"\s*(?:(?://[^\n]*\n|\s)*)HloModule\b")
 
 def detect(head: bytes) -> str:
     """The format of a file by its first bytes."""
-    if head.startswith(b"ML\xefR"):
+    if head.startswith(b"ML\xefR") or looks_exported(head):
         return BYTECODE
     if head.startswith(b"PK\x03\x04"):
         return TRACE
@@ -96,10 +97,24 @@ def load(path: str) -> Parsed:
 
         return parse_hlo(read_text(path), path)
     if form == BYTECODE:
-        raise SourceError(path, 0, 0, "is an MLIR bytecode artifact, which this version does not read yet")
+        from compiler.frontend.bytecode import parse as parse_artifact
+
+        return parse_artifact(read_bytes(path), path)
     if form == TRACE:
         raise SourceError(path, 0, 0, "is an archive (a saved trace?), not a model that can be compiled")
     raise SourceError(path, 0, 0, "is neither StableHLO text, nor HLO text, nor an artifact, nor a trace")
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's content.
+
+    Raises:
+        SourceError: when it is larger than can be read.
+    """
+    file = Path(path)
+    if file.stat().st_size > MAX_TEXT_BYTES:
+        raise SourceError(path, 0, 0, f"is larger than {MAX_TEXT_BYTES >> 30} GB")
+    return file.read_bytes()
 
 
 def read_text(path: str) -> str:
@@ -108,10 +123,7 @@ def read_text(path: str) -> str:
     Raises:
         SourceError: when it is not UTF-8, with the line of the first bad byte, or is larger than can be read.
     """
-    file = Path(path)
-    if file.stat().st_size > MAX_TEXT_BYTES:
-        raise SourceError(path, 0, 0, f"is larger than {MAX_TEXT_BYTES >> 30} GB")
-    raw = file.read_bytes()
+    raw = read_bytes(path)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -10,11 +10,10 @@ from typing import Any
 
 from compiler.frontend.bytecode import builtin_encoding, vhlo_encoding
 from compiler.frontend.bytecode.operations import OperationReader
-from compiler.frontend.bytecode.stream import ByteStream
+from compiler.frontend.bytecode.stream import MAGIC, ByteStream
 from compiler.frontend.bytecode.tables import Tables
 from compiler.frontend.mlir.tree import Operation
 
-MAGIC = b"ML\xefR"
 _VERSIONS = 6
 _STRINGS, _DIALECTS, _ENTRIES, _OFFSETS, _IR, _RESOURCES, _RESOURCE_OFFSETS, _, _PROPERTIES = range(9)
 _NAMES = ("strings", "dialects", "attributes and types", "offsets", "operations")

@@ -188,7 +188,7 @@ def _named(reader: EntryReader) -> NameLocation:
 def _file_range(reader: EntryReader) -> FileLocation:
     name = _text(reader)
     numbers = [reader.varint() for _ in range(reader.count("numbers"))]
-    return FileLocation(name, *(numbers + [0, 0])[:2])
+    return FileLocation(name, *[*numbers, 0, 0][:2])
 
 
 _ATTRIBUTES: Mapping[int, Decoder] = MappingProxyType(

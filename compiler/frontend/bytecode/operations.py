@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compiler.frontend.bytecode.properties import OPTIONAL, REQUIRED
 from compiler.frontend.bytecode.stream import ByteStream
 from compiler.frontend.bytecode.tables import EntryReader, OperationName, Tables
 from compiler.frontend.bytecode.values import value_type
@@ -16,7 +17,9 @@ from compiler.frontend.mlir.tree import Block, Operation
 from compiler.ir.location import CallSite, FileLocation, FusedLocation, NameLocation
 from compiler.ir.types import Type
 
-_ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES = (1 << bit for bit in range(7))
+_ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES = (
+    1 << bit for bit in range(7)
+)
 _IR_SECTION = 4
 _LOCATIONS = FileLocation | NameLocation | CallSite | FusedLocation
 
@@ -111,12 +114,13 @@ class OperationReader:
         index = stream.varint()
         if index >= len(self.tables.properties):
             stream.fail(f"there are no properties {index}")
-        if name.name != "builtin.module":
-            stream.fail(f"the properties of {name.name} are not known")
         inner = EntryReader(self.tables, *self.tables.properties[index], 0)
-        keys = ("sym_name", "sym_visibility")
-        found = {key: inner.optional_attribute() for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
+        if name.name in OPTIONAL:
+            found = {key: inner.optional_attribute() for key in OPTIONAL[name.name]}
+            return {key: value for key, value in found.items() if value is not None}
+        if name.name not in REQUIRED:
+            stream.fail(f"the properties of {name.name} are not known")
+        return {key: self.tables.attribute(inner) for key in REQUIRED[name.name]}
 
     def _operands(self, stream: ByteStream, made: Operation, values: _Values) -> None:
         types = values.types

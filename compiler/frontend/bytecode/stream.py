@@ -13,6 +13,9 @@ from typing import NoReturn
 
 from compiler.frontend.errors import SourceError
 
+MAGIC = b"ML\xefR"
+"""The first bytes of every artifact."""
+
 _PADDING = 0xCB
 _MASK = (1 << 64) - 1
 
@@ -22,7 +25,9 @@ class ByteStream:
 
     __slots__ = ("at", "base", "data", "end", "filename")
 
-    def __init__(self, data: bytes, filename: str, at: int = 0, end: int | None = None, base: int = 0) -> None:
+    def __init__(
+        self, data: bytes, filename: str, at: int = 0, end: int | None = None, base: int = 0
+    ) -> None:
         self.data = data
         self.filename = filename
         self.at = at

@@ -226,13 +226,13 @@ def _tensor_constant(reader: EntryReader) -> Any:
 
 
 def _sub_axis(reader: EntryReader) -> Raw:
-    return Raw(f":({reader.signed()}){reader.signed()}")
+    return Raw(f"({reader.signed()}){reader.signed()}")
 
 
 def _axis(reader: EntryReader) -> Raw:
     name = reader.attribute()
-    part = reader.attribute() if reader.varint() else ""
-    return Raw(f'"{name}"{part}')
+    part = f", sub_axis_info = {reader.attribute()}" if reader.varint() else ""
+    return Raw(f'#stablehlo.axis_ref<name = "{name}"{part}>')
 
 
 def _mesh_axis(reader: EntryReader) -> Raw:

@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 
 from compiler.frontend.mlir.normalise import normalise
 from compiler.frontend.mlir.opset import OPERATIONS
-from compiler.frontend.mlir.positions import Lines
-from compiler.frontend.mlir.reader import Reader
+from compiler.frontend.mlir.positions import Lines, Source
 from compiler.frontend.mlir.regions import applied_name, reducer_key
 from compiler.frontend.mlir.tree import Block, Operation
 from compiler.ir.location import FileLocation, Location
@@ -46,7 +45,7 @@ class Body:
 class BodyImporter(ABC):
     """Makes computations; what they are for, the module importer knows."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Source) -> None:
         self.reader = reader
         self.lines = Lines(reader.text, reader.filename, reader.line_offset)
         self.number = 0

@@ -8,14 +8,14 @@ from typing import Any
 from compiler.frontend.mlir.bodies import Body, compatible
 from compiler.frontend.mlir.control_flow import ControlFlowImporter
 from compiler.frontend.mlir.normalise import plain
-from compiler.frontend.mlir.reader import Reader
+from compiler.frontend.mlir.positions import Source
 from compiler.frontend.mlir.tree import Operation
 from compiler.frontend.parsed import Parsed
 from compiler.ir.order import callees_first
 from compiler.ir.program import Attributes, Module
 
 
-def import_tree(tree: Operation, reader: Reader) -> Parsed:
+def import_tree(tree: Operation, reader: Source) -> Parsed:
     """Makes the module. Raises SourceError for what it cannot make sense of."""
     return _Importer(reader).module(tree)
 

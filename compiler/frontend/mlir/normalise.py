@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from compiler.frontend.mlir.attribute_text import float_text
 from compiler.frontend.mlir.tree import Raw, Symbol, Word
 from compiler.ir.literal import Literal
 from compiler.ir.program import Attributes
@@ -81,6 +82,10 @@ def normalise(opcode: str, attributes: Found, operands: list[Type]) -> Found:
         ValueError: with a message for the user.
     """
     found: Found = {key: plain(value, key in _ARRAYS) for key, value in attributes.items()}
+    if "result_accuracy" in found:
+        _accuracy(found)
+    if isinstance(found.get("replica_groups"), str):
+        found["replica_groups"] = _one_line(found["replica_groups"])
     rule = _RULES.get(opcode)
     if rule is not None:
         rule(found, operands)
@@ -88,6 +93,28 @@ def normalise(opcode: str, attributes: Found, operands: list[Type]) -> Found:
         if key in _ARRAYS:
             _check_numbers(key, found[key])
     return found
+
+
+_ACCURACY = re.compile(r"\b(atol|rtol|ulps)\s*=\s*([-+.\w]+)")
+
+
+def _accuracy(found: Found) -> None:
+    """The default is left away; any other accuracy is written in one way."""
+    text = found["result_accuracy"]
+    mode = re.search(r"\b(DEFAULT|HIGHEST|TOLERANCE)\b", text) if isinstance(text, str) else None
+    if mode is None:
+        return
+    numbers = {"atol": 0.0, "rtol": 0.0, "ulps": 0.0} | {k: float(v) for k, v in _ACCURACY.findall(text)}
+    if mode.group() == "DEFAULT" and not any(numbers.values()):
+        del found["result_accuracy"]
+        return
+    parts = [f"atol = {float_text(numbers['atol'])}, rtol = {float_text(numbers['rtol'])}"]
+    parts += [f"ulps = {int(numbers['ulps'])}", f"mode = #stablehlo.result_accuracy_mode<{mode.group()}>"]
+    found["result_accuracy"] = f"#stablehlo.result_accuracy<{', '.join(parts)}>"
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"(?<=[<\[])\s+|\s+(?=[>\]])", "", re.sub(r"\s+", " ", text))
 
 
 def _check_numbers(key: str, value: Any) -> None:
@@ -268,7 +295,8 @@ def _triangular_solve(found: Found, operands: list[Type]) -> None:
 
 def _custom_call(found: Found, operands: list[Type]) -> None:
     found.setdefault("has_side_effect", False)
-    found.setdefault("backend_config", "")
+    if not found.get("backend_config"):
+        found["backend_config"] = ""
     found.setdefault("api_version", 1)
 
 
@@ -290,6 +318,12 @@ def _scan(found: Found, operands: list[Type]) -> None:
     found.pop("resultSegmentSizes", None)
     if segments:
         found["input_count"] = segments[0]
+
+
+def _composite(found: Found, operands: list[Type]) -> None:
+    found.setdefault("version", 0)
+    if not found.get("composite_attributes"):
+        found.pop("composite_attributes", None)
 
 
 def _slice(found: Found, operands: list[Type]) -> None:
@@ -315,5 +349,5 @@ _RULES: dict[str, Callable[[Found, list[Type]], None]] = {
     "custom_call": _custom_call,
     "cholesky": _default("lower", False),
     "slice": _slice,
-    "composite": _default("version", 0),
+    "composite": _composite,
 }

@@ -1,8 +1,25 @@
-"""Offsets into a text as lines and columns."""
+"""What the importer asks of the file it imports from, and offsets into a text as lines and columns."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import Any, NoReturn, Protocol
+
+from compiler.ir.location import Location
+
+
+class Source(Protocol):
+    """A file that operations were read from: text, or bytes (whose text is empty)."""
+
+    text: str
+    filename: str
+    line_offset: int
+
+    def fail(self, message: str, offset: int | None = None) -> NoReturn:
+        """Raises the error at an offset."""
+
+    def resolve(self, raw: Any, depth: int = 0) -> Location | None:
+        """The location that the reader noted at an operation, without aliases."""
 
 
 class Lines:

@@ -47,6 +47,7 @@ def tensor_type(text: str) -> TensorType:
 
 
 def check_bounds(shape: tuple[int, ...], bounds: tuple[int, ...]) -> None:
+    """Raises ValueError unless there is a bound for each dimension, and only for those whose size is not known."""
     if len(bounds) != len(shape):
         raise ValueError(f"{len(bounds)} bounds are given for a tensor of rank {len(shape)}")
     for index, (size, bound) in enumerate(zip(shape, bounds, strict=True)):
