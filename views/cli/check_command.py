@@ -57,12 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
 class _Runner:
     """Compiles and runs one program; whatever goes wrong is that program's failure.
 
-    Programs that ask for the interpreter by name (`interpreter.run_parallel`) are given to it as they were read.
+    Programs that ask for the interpreter by name (`interpreter.run_parallel`) are given to it as they were read, and so are,
+    on its own backend, those whose sizes only a run tells.
     """
 
     options: CompileOptions
 
     def __call__(self, module: Module) -> Sequence[Any]:
+        from compiler.analysis.refined_types import RefinementError
+        from compiler.analysis.shape_refinement import is_dynamic_module, refine
         from compiler.driver import compile_module
         from compiler.ops.checks import CheckFailed
         from compiler.reference import EvaluationError
@@ -70,6 +73,13 @@ class _Runner:
         from explorer.session import user_errors
 
         if any(i.opcode.startswith("interpreter.") for c in module.computations.values() for i in c):
+            return run_on_interpreter(module)
+        try:
+            if is_dynamic_module(module):
+                module = refine(module, module.entry_computation.parameter_types).module
+        except RefinementError as error:
+            if self.options.backend != "interpreter":
+                raise EvaluationError(str(error)) from error
             return run_on_interpreter(module)
         try:
             executable = compile_module(module, self.options).executable
