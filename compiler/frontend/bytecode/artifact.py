@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-from compiler.frontend.bytecode import builtin_encoding, vhlo_encoding
+from compiler.frontend.bytecode import builtin_encoding, sdy_encoding, vhlo_encoding
 from compiler.frontend.bytecode.operations import OperationReader
 from compiler.frontend.bytecode.stream import MAGIC, ByteStream
 from compiler.frontend.bytecode.tables import Tables
@@ -20,6 +20,7 @@ _NAMES = ("strings", "dialects", "attributes and types", "offsets", "operations"
 _DECODERS = MappingProxyType(
     {
         "builtin": (builtin_encoding.read_attribute, builtin_encoding.read_type),
+        "sdy": (sdy_encoding.read_attribute, sdy_encoding.read_type),
         "vhlo": (vhlo_encoding.read_attribute, vhlo_encoding.read_type),
     }
 )

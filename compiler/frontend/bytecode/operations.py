@@ -21,15 +21,25 @@ _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USE_LISTS, _PROPERTIES
     1 << bit for bit in range(7)
 )
 _IR_SECTION = 4
+_CAST = "builtin.unrealized_conversion_cast"
+"""Stands where a dialect without a stable form meets VHLO's types. Here both have the same types: it changes nothing."""
 _LOCATIONS = FileLocation | NameLocation | CallSite | FusedLocation
 
 
 class _Values:
-    """The values of an isolated region: their types, and how many there are of which how many are defined."""
+    """The values of an isolated region: types and names by number, and how many numbers are in use."""
 
     def __init__(self) -> None:
         self.types: dict[int, Type] = {}
+        self.names: dict[int, str] = {}
         self.size = 0
+
+    def leave(self, first: int) -> None:
+        """Forgets the values of a nested region, so that the next one numbers its own from `first` again."""
+        for number in range(first, self.size):
+            self.types.pop(number, None)
+            self.names.pop(number, None)
+        self.size = first
 
 
 class OperationReader:
@@ -52,8 +62,12 @@ class OperationReader:
         if has_arguments:
             following = self._arguments(stream, block, values, following)
         for _ in range(count):
-            made, following = self._operation(stream, values, following)
-            block.operations.append(made)
+            first = following
+            made, following = self._operation(stream, values, first)
+            if made.name == _CAST and len(made.operands) == len(made.results):
+                values.names.update(enumerate(made.operands, first))
+            else:
+                block.operations.append(made)
         return block, following
 
     def _arguments(self, stream: ByteStream, block: Block, values: _Values, following: int) -> int:
@@ -72,7 +86,8 @@ class OperationReader:
         if number >= values.size:
             stream.fail(f"value {number} is defined, but only {values.size} are announced")
         values.types[number] = kind
-        return f"%{number}"
+        values.names[number] = name = f"%{number}"
+        return name
 
     def _operation(self, stream: ByteStream, values: _Values, following: int) -> tuple[Operation, int]:
         offset = stream.at
@@ -129,7 +144,7 @@ class OperationReader:
             number = stream.varint()
             if number not in types:
                 stream.fail(f"{made.name} reads value {number}, which is not defined before", at)
-            made.operands.append(f"%{number}")
+            made.operands.append(values.names[number])
             made.operand_types.append(types[number])
 
     def _use_lists(self, stream: ByteStream, count: int) -> None:
@@ -166,7 +181,5 @@ class OperationReader:
         first = values.size
         values.size += stream.count("values")
         block, _ = self._block(stream, values, first)
-        for number in range(first, values.size):
-            values.types.pop(number, None)
-        values.size = first
+        values.leave(first)
         return block
