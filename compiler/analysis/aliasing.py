@@ -56,7 +56,7 @@ def _fusion_may_share(body: Computation, operand: int) -> bool:
         return False
     in_place = {parameter.name}
     for instruction in body:
-        if instruction.name == parameter.name or instruction is root and root.opcode == "tuple":
+        if instruction.name == parameter.name or (instruction is root and root.opcode == "tuple"):
             continue
         touched = [index for index, name in enumerate(instruction.operands) if name in in_place]
         if not touched:
