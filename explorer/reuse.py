@@ -50,17 +50,20 @@ class Reuse:
             life = self._of.get((buffer.computation, operand, ()))
             if life is None or own is None or life is own:
                 continue
-            found.append(f"not over {operand}: {self._obstacle(life, own)}")
+            found.append(f"not over {operand}: {self._obstacle(life, own, buffer.computation)}")
         return found
 
-    def _obstacle(self, life: Lifetime, own: Lifetime) -> str:
+    def _obstacle(self, life: Lifetime, own: Lifetime, computation: str) -> str:
         if life.slot.kind == "parameter":
             return "it is the caller's"
         if life.slot.kind == "constant":
             return "it is a constant"
+        if life.last >= len(self._plan.steps):
+            return "it is a result"
         if life.last > own.first:
-            later = self._plan.steps[life.last][1] if life.last < len(self._plan.steps) else "the caller"
-            return f"{later} still reads it (step {life.last})"
+            return f"{self._plan.steps[life.last][1]} still reads it (step {life.last})"
         if life.slot.size != own.slot.size:
             return f"it has {life.slot.size:,} bytes, this {own.slot.size:,}"
+        if any(key[0] != computation for key in life.values):
+            return "a loop around this may need it again"
         return "its elements are not read and written one by one in the same order"

@@ -73,15 +73,14 @@ async def test_all_places_can_be_shown_and_enter_goes_to_the_instruction() -> No
         await press(pilot, "a", "down", "enter")
         await pilot.pause()
         assert isinstance(app.screen, MainScreen)
-        assert (
-            app.code.row is not None
-            and app.code.row.name == memory_report(recorded("lstm_scan")).at_peak[1].instruction
-        )  # type: ignore[union-attr]
+        report = memory_report(recorded("lstm_scan"))
+        assert report is not None and app.code.row is not None
+        assert app.code.row.name == report.at_peak[1].instruction
         assert app.selected[1] == app.code.row.name
 
 
 def test_why_a_buffer_was_not_shared_is_told_for_each_operand() -> None:
-    trace = recorded("lstm_scan")
+    trace = recorded("transformer_block")
     report, reuse = memory_report(trace), Reuse(trace)
     assert report is not None
     found = {buffer.instruction: reuse.reasons(buffer) for buffer in report.buffers if buffer.kind == "arena"}
