@@ -6,7 +6,6 @@ own evaluation, so that shape computations mean exactly what they would mean at 
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -28,6 +27,8 @@ LIMIT = 4096
 """Elements of the largest value that is followed; shapes are short."""
 WORK = 1 << 16
 """Elements of the largest operand that is read to compute a value."""
+_FEW = 64
+"""Elements of the largest value that a computation is cloned for."""
 _UNFOLLOWED = frozenset({"parameter", "while", "fusion", "custom_call", "replica_id", "partition_id", "rng"})
 _EFFECTS = frozenset({Trait.SIDE_EFFECT, Trait.NON_DETERMINISTIC, Trait.COLLECTIVE})
 
@@ -94,8 +95,7 @@ def run(module: Module, instruction: Instruction, operands: Sequence[Fact]) -> K
         "value", instruction.opcode, instruction.type, names, instruction.attributes, instruction.called
     )
     computation = Computation("shapes", MappingProxyType({**body, "value": alone}), "value", names)
-    computations: Mapping[str, Computation] = ChainMap({"shapes": computation}, dict(module.computations))
-    interpreter = Interpreter(Module("shapes", computations, "shapes"))
+    interpreter = Interpreter(Module("shapes", _beside(module, computation, instruction), "shapes"))
     values: list[Any] = [fact.value for fact in operands]
     try:
         with np.errstate(all="ignore"):
@@ -105,6 +105,23 @@ def run(module: Module, instruction: Instruction, operands: Sequence[Fact]) -> K
     except (EvaluationError, ValueError, TypeError, IndexError, ArithmeticError) as error:
         raise OperationError(str(error)) from None
     return found if isinstance(found, np.ndarray | tuple) else None
+
+
+def _beside(module: Module, computation: Computation, instruction: Instruction) -> Mapping[str, Computation]:
+    """A computation with those that its one instruction calls."""
+    called = called_computations(module, instruction.called)
+    return {computation.name: computation, **{callee.name: callee for callee in called}}
+
+
+def relevant(fact: Fact) -> Fact:
+    """A fact with only such values as sizes are made of: few integers or booleans."""
+    return Fact(fact.type, _sizes_only(fact.value))
+
+
+def _sizes_only(value: Known) -> Known:
+    if isinstance(value, tuple):
+        return together([_sizes_only(part) for part in value])
+    return value if value is not None and value.dtype.kind in "iub" and value.size <= _FEW else None
 
 
 def run_computation(module: Module, name: str, arguments: Sequence[Fact]) -> Known:

@@ -14,7 +14,7 @@ from compiler.ir.location import source_line
 from compiler.ir.program import Computation, Instruction
 from compiler.ir.semantics import OperationError
 from compiler.ir.types import DYNAMIC, TensorType, TupleType, Type
-from compiler.ops import OPERATIONS
+from compiler.ops import OPERATIONS, SEMANTICS
 from compiler.ops.constraints import compatible, merged_shape
 from compiler.ops.custom_targets import IDENTITIES
 from compiler.ops.record import Site, Trait
@@ -60,7 +60,7 @@ def refined_type(instruction: Instruction, operands: Sequence[Type], called: Seq
     """The static type of an instruction's result.
 
     Raises:
-        OperationError: when the operands' types contradict each other or the declared type.
+        OperationError: when the operands' types contradict each other or the declared type, or break a constraint.
         UnknownSize: when a size does not follow from them.
     """
     declared = instruction.type

@@ -22,13 +22,13 @@ from compiler.analysis.known_values import (
     Known,
     digest,
     evaluate,
+    relevant,
     run,
     run_computation,
     together,
 )
 from compiler.analysis.refined_types import RefinementError, entry_type, is_static, refined_type
 from compiler.analysis.static_forms import Form, UnknownSize, Use, is_dynamic, static_form
-from compiler.ir.location import Location
 from compiler.ir.names import NameSource
 from compiler.ir.program import Attributes, Computation, Instruction, Module
 from compiler.ir.semantics import OperationError
@@ -71,7 +71,7 @@ def refine(module: Module, entry_types: Sequence[Type], values: Mapping[int, Arr
         facts.append(Fact(entry_type(index, declared, given), (values or {}).get(index)))
     refiner = _Refiner(module)
     try:
-        name, _ = refiner.specialise(entry.name, tuple(facts), None)
+        name, _ = refiner.specialise(entry.name, tuple(facts))
     except RecursionError:
         raise RefinementError("calls are nested too deeply to be refined") from None
     return refiner.finish(name)
@@ -125,7 +125,7 @@ class _Refiner:
             self._taken.add(name)
             self.made[name] = self.module.computations[name]
 
-    def specialise(self, name: str, arguments: tuple[Fact, ...], caller: Location | None) -> tuple[str, Fact]:
+    def specialise(self, name: str, arguments: tuple[Fact, ...]) -> tuple[str, Fact]:
         """The clone of a computation for arguments, and what is known of its result."""
         original = self.module.computations[name]
         if self.is_static(name) and all(
@@ -133,6 +133,7 @@ class _Refiner:
         ):
             self.keep(name)
             return name, Fact(original.result_type, run_computation(self.module, name, arguments))
+        arguments = tuple(map(relevant, arguments))
         key = (name, tuple((fact.type, digest(fact.value)) for fact in arguments))
         if key not in self._by_key:
             self._by_key[key] = self._clone(original, arguments)
@@ -275,7 +276,7 @@ class _Clone:
         elif instruction.opcode in ("case", "if"):
             called, fact = self._branches(instruction, operands)
         else:
-            name, fact = self.refiner.specialise(instruction.called[0], operands, instruction.location)
+            name, fact = self.refiner.specialise(instruction.called[0], operands)
             called = (name,)
         if not is_static(fact.type):
             raise UnknownSize(f"its result has the type {fact.type}")
@@ -285,15 +286,15 @@ class _Clone:
         """A loop; of its state only what the body hands on unchanged is known inside."""
         body = self.refiner.module.computations[instruction.called[1]]
         kept = Fact(state.type, _invariant(body, state))
-        condition, _ = self.refiner.specialise(instruction.called[0], (kept,), instruction.location)
-        name, result = self.refiner.specialise(instruction.called[1], (kept,), instruction.location)
+        condition, _ = self.refiner.specialise(instruction.called[0], (kept,))
+        name, result = self.refiner.specialise(instruction.called[1], (kept,))
         if result.type != state.type:
             raise OperationError(f"the loop's state is {state.type}, but its body returns {result.type}")
         return (condition, name), kept
 
     def _branches(self, instruction: Instruction, operands: tuple[Fact, ...]) -> tuple[tuple[str, ...], Fact]:
         made = [
-            self.refiner.specialise(name, (captured,), instruction.location)
+            self.refiner.specialise(name, (captured,))
             for name, captured in zip(instruction.called, operands[1:], strict=True)
         ]
         first = made[0][1].type
