@@ -39,7 +39,7 @@ def test_the_first_bytes_tell(head: bytes, expected: str) -> None:
     [
         (b"", "the file is empty"),
         (b"HloModule m", "the module has no computation"),
-        (b"ML\xefR\x0d", "is an MLIR bytecode artifact"),
+        (b"ML\xefR\x0d", "at byte 5: the text that starts here does not end"),
         (b"PK\x03\x04", "is an archive"),
         (b"\0\1\2\3", "is neither StableHLO text"),
         (b"module { \xff }", "is not UTF-8 text from here on"),
