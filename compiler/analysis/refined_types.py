@@ -75,6 +75,7 @@ def refined_type(instruction: Instruction, operands: Sequence[Type], called: Seq
         raise UnknownSize(
             f"its type is {merged}, and the missing sizes do not follow from the argument shapes"
         )
+    SEMANTICS.verify(instruction.opcode, operands, instruction.attributes, called, merged)
     return merged
 
 
