@@ -28,6 +28,7 @@ from compiler.passes.dot_canonicalizer import DotCanonicalizer
 from compiler.passes.flatten_call_graph import FlattenCallGraph
 from compiler.passes.fusion import Fusion
 from compiler.passes.layout_assignment import LayoutAssignment, ReshapeToBitcast
+from compiler.passes.layout_normalization import LayoutNormalization
 from compiler.passes.map_inliner import MapInliner
 from compiler.passes.optimization_barrier_expander import OptimizationBarrierExpander
 from compiler.passes.schedule import Scheduler
@@ -44,7 +45,13 @@ from compiler.passes.zero_sized_elimination import ZeroSizedElimination
 def common_stages() -> list[Stage]:
     """The pipeline before backends and plugins have their say."""
     return [
-        Stage("call-inliner", CallInliner(), "first: everything after it sees whole functions"),
+        Stage(
+            "layout-normalization",
+            LayoutNormalization(),
+            "HLO text may hold another compiler's layouts, which nobody after this expects",
+            required=True,
+        ),
+        Stage("call-inliner", CallInliner(), "everything after it sees whole functions"),
         Stage(
             "composite-lowering",
             CompositeLowering(),
