@@ -139,8 +139,9 @@ class ByteStream:
 
 
 def byte_error(filename: str, at: int, message: str) -> SourceError:
-    """The error for a byte of an artifact, which has no lines."""
-    return SourceError(filename, 0, 0, f"at byte {at}: {message}")
+    """The error for a byte of an artifact, which has no lines; names out of the file may hold any character."""
+    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in message[:500])
+    return SourceError(filename, 0, 0, f"at byte {at}: {shown}")
 
 
 def decoded(stream: ByteStream, start: int, stop: int) -> str:
