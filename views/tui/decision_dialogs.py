@@ -162,8 +162,10 @@ def _change(change: DecisionChange) -> str:
     before, after = change.before, change.after
     if before is None:
         assert after is not None
-        return f"{change.id}   new: {after.chosen}"
-    if after is None:
-        return f"{change.id}   {before.chosen}, no longer asked"
-    by = "" if after.by == before.by else f"   ({'you' if after.by == 'override' else after.by})"
-    return f"{change.id}   {before.chosen} → {after.chosen}{by}"
+        verdict = f"new: {after.chosen}"
+    elif after is None:
+        verdict = f"gone: {before.chosen}"
+    else:
+        by = "" if after.by == before.by else f" ({'you' if after.by == 'override' else after.by})"
+        verdict = f"{before.chosen} → {after.chosen}{by}"
+    return f"{verdict:<24}  {change.id}"

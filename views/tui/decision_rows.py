@@ -14,6 +14,7 @@ from explorer.trace import Trace
 from views.highlight import visible
 
 FILTER_HELP = "kind:fusion  subject:main/*  stage:S  is:overruled  is:pending, or any text"
+POLICY = "what the policy says"
 PENDING, OVERRULED, REFUSED = "*", "!", "⊘"
 
 
@@ -113,7 +114,7 @@ def decision_detail(trace: Trace, decision: Decision, entry: Override | None, wa
     for choice in decision.choices:
         taken = choice.name == decision.chosen
         text.append("  ▸ " if taken else "    ", style="bold green")
-        text.append_text(choice_text(choice, taken))
+        text.append_text(choice_text(choice, taken, told=decision.reason))
         text.append("\n")
     for line in source_lines(trace, decision):
         text.append(f"  at {visible(line)}\n", style="grey70")
@@ -125,27 +126,27 @@ def decision_detail(trace: Trace, decision: Decision, entry: Override | None, wa
 
 def _verdict(text: Text, decision: Decision, entry: Override | None, wanted: str | None) -> None:
     if wanted is not None:
-        text.append(
-            f"  pending: {visible(wanted or 'the policy' + chr(39) + 's choice')}", style="bold yellow"
-        )
+        text.append(f"  pending: {visible(wanted or POLICY)}", style="bold yellow")
         text.append("   press r to recompile, z to undo\n", style="yellow")
     if decision.by == "override":
         because = f", because {entry.because}" if entry is not None and entry.because else ""
         text.append("  overruled by you", style="bold magenta")
-        text.append(visible(f" (the policy says {decision.policy}){because}\n"), style="magenta")
+        text.append(visible(f" (the policy says {decision.policy}){because}") + "\n", style="magenta")
     elif decision.by == "refused":
         text.append(f"  refused by bisection (the policy says {visible(decision.policy)})\n", style="magenta")
-    text.append(f"  {visible(decision.reason)}\n", style="grey85")
+    whose = "" if decision.by == "policy" else "the policy's reason: "
+    text.append(f"  {whose}{visible(decision.reason)}\n", style="grey85")
 
 
-def choice_text(choice: Choice, taken: bool = False) -> Text:
-    """`name  estimate`, or the rule that forbids it."""
+def choice_text(choice: Choice, taken: bool = False, told: str = "") -> Text:
+    """`name  estimate`, or the rule that forbids it unless it has just been `told`."""
     text = Text()
     text.append(
         visible(choice.name), style="bold green" if taken else "strike grey58" if choice.forbidden else ""
     )
     if choice.forbidden:
-        text.append(f"  not possible: {visible(choice.forbidden)}", style="grey58")
+        rule = "" if choice.forbidden == told else f": {visible(choice.forbidden)}"
+        text.append(f"  not possible{rule}", style="grey58")
     elif choice.estimate is not None:
         text.append(f"  {choice.estimate:,.6g} {visible(choice.unit)}".rstrip(), style="yellow")
     return text

@@ -159,10 +159,12 @@ class DecisionsScreen(TraceScreen):
         panel.update("no decision matches the filter" if self.log_.decisions else "nothing was decided")
 
     def _unmatched_detail(self, identity: str) -> Text:
-        text = Text(visible(identity), style="bold red")
-        text.append(
-            "\n  no decision has this id, so the override did nothing; enter takes it back\n", "grey85"
-        )
+        why = "no decision has this id, so the override did nothing"
+        if self.trace.error and identity not in self.trace.unmatched_overrides:
+            why = f"the compile ended before this was decided: {self.trace.error.splitlines()[0]}"
+        text = Text()
+        text.append(visible(identity), style="bold red")
+        text.append(f"\n  {visible(why)}\n  enter takes the override back\n")
         close = nearest(identity, [decision.id for decision in self.log_.decisions])
         text.append("  nearest: " + visible(", ".join(close) or "none is like it"), style="grey70")
         return text

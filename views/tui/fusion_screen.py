@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.text import Text
@@ -153,8 +153,7 @@ class FusionScreen(TraceScreen):
             text.append("" if decision.by == "policy" else f"  ({decision.by})", style="magenta")
             text.append(f"\n{'' if line.edge.fused else 'why not: '}{visible(decision.reason)}\n")
             for choice in decision.choices:
-                plain = replace(choice, forbidden="") if choice.forbidden == decision.reason else choice
-                text.append_text(choice_text(plain, choice.name == decision.chosen))
+                text.append_text(choice_text(choice, choice.name == decision.chosen, told=decision.reason))
                 text.append("   ")
             text.append("\n")
             text.append(visible("  ".join(source_lines(self.trace, decision))), style="grey70")

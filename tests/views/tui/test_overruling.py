@@ -69,7 +69,7 @@ async def test_overrule_recompile_compare_save_and_reopen(tmp_path: Path) -> Non
         await recompiled(app, pilot)
         assert isinstance(app.screen, ComparisonScreen)
         shown = screen_text(app)
-        assert f"{FUSED}   fuse → keep-apart   (you)" in shown
+        assert f"fuse → keep-apart (you)   {FUSED}" in shown
         assert f"kernels{kernels:>23}{kernels + 1:>12}{'+1':>14}" in shown
         await press(pilot, "escape")
         assert decisions(app).pending == {} and "overruled by you" in screen_text(app)
@@ -87,7 +87,8 @@ async def test_overrule_recompile_compare_save_and_reopen(tmp_path: Path) -> Non
         await press(pilot, "D")
         await stand_on(again, pilot, FUSED)
         shown = screen_text(again)
-        assert "overruled by you (the policy says fuse), because why" in shown
+        assert "overruled by you (the policy says fuse), because why\n" in shown
+        assert "the policy's reason: saves a round trip" in shown
         assert "1 overruled" in shown and "pending" not in shown and "not saved" not in shown
 
 
@@ -150,6 +151,17 @@ async def test_an_override_that_matched_nothing_is_listed_with_the_nearest_and_c
         await recompiled(app, pilot)
         assert isinstance(app.screen, ComparisonScreen)
         assert app.trace is not None and not app.trace.unmatched_overrides
+
+
+async def test_an_illegal_override_of_the_file_can_be_taken_back() -> None:
+    async with running(lambda: session("mlp", overrides={EDGE: "fuse"})) as (app, pilot):
+        assert isinstance(app.screen, TextScreen) and "not possible" in screen_text(app)
+        await press(pilot, "escape", "D", "home")
+        assert "ended before this was decided" in screen_text(app)
+        await press(pilot, "enter", "r")
+        await recompiled(app, pilot)
+        assert isinstance(app.screen, ComparisonScreen)
+        assert app.trace is not None and not app.trace.error and app.trace.code is not None
 
 
 async def test_the_screen_stays_usable_while_it_recompiles_and_x_stops_it(
