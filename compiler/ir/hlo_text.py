@@ -187,16 +187,17 @@ def _header(module: Module) -> str:
     if isinstance(framework, Mapping) and framework:
         shown = ",".join(f"{key}={quote(str(value))}" for key, value in framework.items())
         parts.append(f"frontend_attributes={{{shown}}}")
-    parts += kept(module.attributes)
+    parts += [text for text in kept(module.attributes) if not text.startswith("input_output_alias=")]
     return ", ".join(parts)
 
 
 def _aliases(module: Module) -> list[str]:
-    """Donated parameters that a framework tied to a result: `{0}: (1, {}, may-alias)`."""
+    """Donated parameters that are tied to a result: `{0}: (1, {}, may-alias)`."""
     found = []
     is_tuple = hasattr(module.entry_computation.result_type, "elements")
     for parameter, attributes in enumerate(module.parameter_attributes):
         output = attributes.get("tf.aliasing_output")
         if isinstance(output, int):
             found.append(f"{{{output if is_tuple else ''}}}: ({parameter}, {{}}, may-alias)")
-    return found
+    others = module.attributes.get(f"{HLO_TEXT}input_output_alias")
+    return found + ([others[1:-1].strip()] if isinstance(others, str) else [])

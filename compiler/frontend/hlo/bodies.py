@@ -172,7 +172,8 @@ class Body:
         called: tuple[str, ...],
         kind: Type,
     ) -> str:
-        name = self.shared.names.take(written_name)
+        names = self.shared.names
+        name = names.take(written_name) if written_name == entry.name else names.derive(written_name)
         location = self.shared.location(entry.attributes.get("metadata"))
         self.made[name] = Instruction(name, opcode, kind, operands, attributes, called, location)
         self.shared.offsets[name] = entry.offset

@@ -17,9 +17,19 @@ class UniqueNames:
 
     def take(self, name: str) -> str:
         """A name that no other instruction of the module has or will have."""
-        if name in self._written and name not in self._taken:
+        if name not in self._taken:
             self._taken.add(name)
             return name
+        return self._numbered(name)
+
+    def derive(self, name: str) -> str:
+        """A name for an instruction that the file does not have: the given one, unless some instruction there has it."""
+        if name not in self._written and name not in self._taken:
+            self._taken.add(name)
+            return name
+        return self._numbered(name)
+
+    def _numbered(self, name: str) -> str:
         serial = self._serials.get(name, 0)
         while True:
             serial += 1
