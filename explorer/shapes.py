@@ -18,6 +18,7 @@ from compiler.analysis.refined_types import RefinementError, is_static
 from compiler.analysis.shape_refinement import is_dynamic_module, refine
 from compiler.frontend.errors import SourceError
 from compiler.frontend.parsed import Parsed
+from compiler.ir.program import Module
 from compiler.ir.types import DYNAMIC, ElementType, TensorType, Type
 from compiler.ops.constraints import same_shape
 from explorer.arrays import as_type, read_npz
@@ -58,6 +59,9 @@ def with_shapes(session: Session, shapes: Sequence[str], inputs: str | None = No
         elif array is not None and isinstance(kind, TensorType):
             types[index] = _fitted(inputs or "", index, kind, array.shape)
     _require_all(session.path, types, inputs)
+    for index in leading:
+        if index not in values and _is_platform(module, index):
+            values[index] = np.zeros((), np.int32)
     guessed = _guess(leading, declared, types, values)
     return for_arguments(session, types, {**guessed, **values})
 
@@ -129,6 +133,13 @@ def _fitted(where: str, index: int, declared: Type, sizes: tuple[int, ...]) -> T
         shown = "x".join(map(str, sizes)) or "scalar"
         raise UserError(f"{where}: arg{index} cannot have the shape {shown}: the model takes {declared}")
     return declared.with_shape(sizes)
+
+
+def _is_platform(module: Module, index: int) -> bool:
+    """True for the argument that says which of several platforms, counted from 0, an exported program runs on."""
+    if index >= len(module.parameter_attributes):
+        return False
+    return module.parameter_attributes[index].get("jax.global_constant") == "_platform_index"
 
 
 def _leading_integers(declared: Sequence[Type]) -> list[int]:

@@ -54,9 +54,11 @@ class Use:
         return tuple(int(entry) for entry in value.reshape(-1))
 
     def sizes(self, index: int) -> tuple[int, ...]:
-        """The sizes of the result, given by an operand and agreeing with the declared type."""
-        shape = self.ints(index)
+        """The sizes of the result, given by an operand and agreeing with the declared type, which may know better."""
         declared = self.instruction.type
+        if isinstance(declared, TensorType) and declared.is_static and self.values[index] is None:
+            return declared.shape
+        shape = self.ints(index)
         if any(size < 0 for size in shape):
             raise OperationError(f"operand #{index} gives the negative size {min(shape)}")
         if isinstance(declared, TensorType) and not same_shape(shape, declared.shape):

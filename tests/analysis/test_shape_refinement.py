@@ -315,6 +315,65 @@ def test_operation_with_sizes_as_operands(name):
     np.testing.assert_array_equal(run(module, x)[0], SIZED_RESULTS[name](x))
 
 
+def test_declared_type_may_know_the_sizes_that_an_operand_gives():
+    text = """
+func.func @main(%shape: tensor<2xi64>, %x: tensor<?xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.dynamic_reshape %x, %shape : (tensor<?xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}"""
+    shape, x = np.asarray([2, 3]), floats(6)
+    np.testing.assert_array_equal(run(refined(text, shape, x).module, shape, x)[0], x.reshape(2, 3))
+
+
+WINDOWS = """
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %size = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %left = stablehlo.subtract %size, %one : tensor<1xi32>
+  %none = stablehlo.constant dense<0> : tensor<1xi32>
+  %pair = stablehlo.concatenate %left, %none, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %padding = stablehlo.reshape %pair : (tensor<2xi32>) -> tensor<1x2xi32>
+  %0 = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %zero, %size, %one, %one, %one, %padding)
+      {called_computations = [@sum]} : (tensor<?xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>,
+      tensor<1xi32>, tensor<1x2xi32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %a, %b : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_windows_as_long_as_the_argument(size):
+    x = floats(size)
+    module = refined(WINDOWS, x).module
+    assert "reduce_window" in opcodes(module)
+    np.testing.assert_array_equal(run(module, x)[0], np.cumsum(x))
+
+
+RANDOM = """
+func.func @main(%state: tensor<2xui64>, %x: tensor<?xf32>) -> (tensor<2xui64>, tensor<?xui32>) {
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %size = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %0:2 = stablehlo.custom_call @stablehlo.dynamic_rng_bit_generator(%state, %size)
+      {rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}
+      : (tensor<2xui64>, tensor<1xi32>) -> (tensor<2xui64>, tensor<?xui32>)
+  return %0#0, %0#1 : tensor<2xui64>, tensor<?xui32>
+}
+"""
+
+
+def test_random_bits_as_many_as_the_argument_has_elements():
+    state, x = np.asarray([1, 2], np.uint64), floats(6)
+    module = refined(RANDOM, state, x).module
+    assert "rng_bit_generator" in opcodes(module)
+    assert run(module, state, x)[1].shape == (6,)
+
+
 def test_sizes_that_make_no_sense_are_told_with_their_line():
     text = SIZED["dynamic_reshape"].replace("[4, 3]", "[4, 4]")
     with pytest.raises(RefinementError, match=r":4:\d+: dynamic_reshape\.\d+ .*12.*16"):

@@ -46,6 +46,16 @@ def test_one_size_left_open_is_that_of_the_dimensions(session):
     assert result(with_shapes(session, ["arg1=5"])) == TensorType(F32, (5, 5))
 
 
+def test_platform_argument_is_not_taken_for_a_size(tmp_path):
+    path = tmp_path / "platforms.mlir"
+    path.write_text(
+        'func.func @main(%p: tensor<i32> {jax.global_constant = "_platform_index"}, %x: tensor<?xf32>)'
+        " -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
+    )
+    found = with_shapes(Session(str(path), load_valid(str(path))), ["arg1=3"])
+    assert int(found.sizes[0]) == 0
+
+
 def test_shapes_of_arrays(session, tmp_path):
     path = str(tmp_path / "inputs.npz")
     np.savez(path, arg0=np.asarray(2, np.int32), arg1=np.zeros(7, np.float32))
