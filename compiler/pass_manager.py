@@ -6,8 +6,10 @@ and skipping a stage: all here. Stands between `compiler.pipeline` (which stages
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -133,6 +135,18 @@ class EventGate:
         return True
 
 
+@contextmanager
+def _without_cycle_collection() -> Iterator[None]:
+    """Holds Python's cycle collector back: programs have no cycles, and recordings keep millions of objects it would visit."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @dataclass
 class PassManager:
     """Runs stages. `verify_each` checks the whole module after every stage that changed it."""
@@ -158,6 +172,13 @@ class PassManager:
             gate=gate if restrained else None,
             listener=rewrites.append if self.keep_rewrites else None,
         )
+        with _without_cycle_collection():
+            self._run_all(editor, context, gate, rewrites)
+        return editor.snapshot()
+
+    def _run_all(
+        self, editor: Editor, context: PassContext, gate: EventGate, rewrites: list[Rewrite]
+    ) -> None:
         stopped = False
         for index, stage in enumerate(self.stages):
             context.check_cancelled()
@@ -166,7 +187,6 @@ class PassManager:
             self.observer.stage_started(index, stage)
             outcome = self._run_stage(editor, stage, context, gate, rewrites, reason)
             self.observer.stage_finished(index, outcome)
-        return editor.snapshot()
 
     def _skip_reason(self, stage: Stage, stopped: bool, context: PassContext) -> str:
         if stage.required and self.restraint.run_required:
