@@ -29,10 +29,10 @@ def parse(data: bytes, filename: str) -> Parsed:
         operations = read_operations(stream)
         if len(operations) != 1 or operations[0].name != "builtin.module" or not operations[0].regions:
             stream.fail("the artifact holds no module", start)
-        legalise(operations)
+        legalise(operations, source)
         parsed = import_tree(operations[0], source)
     except RecursionError:
-        stream.fail("nested too deeply to be read")
+        stream.fail("nested too deeply to be read", start)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
-        stream.fail(f"this cannot be read: {error}")
+        stream.fail(f"this cannot be read: {error}", start)
     return Parsed(parsed.module, {}, filename)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from compiler.frontend.mlir.positions import Source
 from compiler.frontend.mlir.tree import Operation, Raw, Symbol
 from compiler.ir.literal import Literal
 from compiler.ir.program import Attributes
@@ -26,11 +27,11 @@ _LONGEST_LIST = 1 << 16
 """Elements of a constant that stands for a list of numbers: a hostile splat could otherwise take any amount of memory."""
 
 
-def legalise(operations: list[Operation]) -> None:
+def legalise(operations: list[Operation], source: Source) -> None:
     """Rewrites VHLO operations in place, with all they contain; others stay.
 
     Raises:
-        ValueError: when an operation has a form that StableHLO cannot express.
+        SourceError: when an operation has a form that StableHLO cannot express.
     """
     waiting = list(operations)
     while waiting:
@@ -39,7 +40,12 @@ def legalise(operations: list[Operation]) -> None:
         if match is not None:
             opcode = match.group(1)
             op.name = _OTHERS.get(opcode, f"stablehlo.{opcode}")
-            op.attributes = _attributes(opcode, op.attributes)
+            try:
+                op.attributes = _attributes(opcode, op.attributes)
+            except ValueError as error:
+                source.fail(f"{op.name}: {error}", op.offset)
+            except (AttributeError, LookupError, TypeError):
+                source.fail(f"{op.name}: an attribute is of the wrong kind", op.offset)
         for block in op.regions:
             waiting += block.operations
 
@@ -119,6 +125,18 @@ def _symbol(*keys: str) -> Callable[[Found], None]:
                 found[key] = Symbol(found[key])
 
     return rule
+
+
+def _function(found: Found) -> None:
+    kind = found.get("function_type")
+    if not isinstance(kind, tuple) or len(kind) != 2 or not all(isinstance(side, tuple) for side in kind):
+        raise ValueError("a function needs a function type")
+    if not isinstance(found.get("sym_name"), str):
+        raise ValueError("a function's name must be a string")
+    for key in ("arg_attrs", "res_attrs"):
+        listed = found.get(key, ())
+        if not isinstance(listed, tuple) or not all(isinstance(entry, Mapping) for entry in listed):
+            raise ValueError(f"{key} must be a list of dictionaries")
 
 
 def _channel(found: Found) -> None:
@@ -213,6 +231,7 @@ _RULES: Mapping[str, Callable[[Found], None]] = MappingProxyType(
         "custom_call": _custom_call,
         "dot_general": _dot_general,
         "dynamic_conv": _convolution,
+        "func": _function,
         **dict.fromkeys(_COLLECTIVES, _channel),
         **dict.fromkeys(_APPROXIMATED, _accuracy),
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from compiler.frontend.bytecode.stream import ByteStream, decoded
+from compiler.frontend.errors import SourceError
 
 _EAGER_DEPTH = 24
 _MAX_RESTARTS = 20_000
@@ -270,9 +271,18 @@ class Tables:
         reader = EntryReader(self, entry.start, entry.end, depth)
         try:
             if not entry.is_custom:
-                return self._parse_text[kind](reader.terminated())
+                return self._of_text(kind, reader)
             if entry.dialect not in self._decoders:
                 reader.fail(f"the encoding of {_KINDS[kind]}s of the dialect '{entry.dialect}' is not known")
             return self._decoders[entry.dialect][kind](reader)
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
             reader.fail(f"this {_KINDS[kind]} cannot be read: {error}", entry.start)
+
+    def _of_text(self, kind: int, reader: EntryReader) -> Any:
+        """An entry that stands in the file as MLIR text."""
+        start = reader.at
+        text = reader.terminated()
+        try:
+            return self._parse_text[kind](text)
+        except SourceError as error:
+            reader.fail(f"the text of this {_KINDS[kind]} cannot be read: {error.message}", start)
