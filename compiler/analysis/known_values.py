@@ -146,7 +146,7 @@ def _is_small(kind: Type, limit: int) -> bool:
         return all(_is_small(part, limit) for part in kind.elements)
     if not isinstance(kind, TensorType) or isinstance(kind.element, QuantizedType):
         return False
-    return kind.is_static and kind.size <= limit
+    return kind.is_static and kind.size <= (limit if kind.element.kind in ("bool", "int", "uint") else _FEW)
 
 
 def _is_unfollowed(module: Module, name: str) -> bool:

@@ -15,27 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from compiler.analysis.distances import Distances
 from compiler.analysis.known_values import (
     Array,
     Fact,
-    Known,
     digest,
-    evaluate,
     relevant,
-    run,
     run_computation,
-    together,
 )
-from compiler.analysis.refined_types import RefinementError, entry_type, is_static, refined_type
-from compiler.analysis.static_forms import Form, UnknownSize, Use, is_dynamic, static_form
+from compiler.analysis.refined_types import RefinementError, entry_type, is_static
+from compiler.analysis.shape_clone import Clone, Made, Request, Walk, is_assertion
+from compiler.analysis.static_forms import is_dynamic
 from compiler.ir.names import NameSource
-from compiler.ir.program import Attributes, Computation, Instruction, Module
-from compiler.ir.semantics import OperationError
-from compiler.ir.types import TOKEN, TensorType, TupleType, Type
-
-_RUN_AS_THEY_STAND = frozenset({"call", "composite", "while", "case", "if"})
-_ASSERTION = "shape_assertion"
+from compiler.ir.program import Computation, Instruction, Module
+from compiler.ir.types import Type
 
 
 @dataclass(frozen=True)
@@ -70,11 +62,7 @@ def refine(module: Module, entry_types: Sequence[Type], values: Mapping[int, Arr
     for index, (declared, given) in enumerate(zip(entry.parameter_types, entry_types, strict=True)):
         facts.append(Fact(entry_type(index, declared, given), (values or {}).get(index)))
     refiner = _Refiner(module)
-    try:
-        name, _ = refiner.specialise(entry.name, tuple(facts))
-    except RecursionError:
-        raise RefinementError("calls are nested too deeply to be refined") from None
-    return refiner.finish(name)
+    return refiner.finish(refiner.specialise(entry.name, tuple(facts))[0])
 
 
 class _Refiner:
@@ -88,6 +76,13 @@ class _Refiner:
         self._by_key: dict[object, tuple[str, Fact]] = {}
         self._taken: set[str] = set()
         self._static: dict[str, bool] = {}
+        for name, computation in module.computations.items():
+            self._static[name] = all(
+                is_static(instruction.type)
+                and not _needs_refinement(instruction)
+                and all(map(self.is_static, instruction.called))
+                for instruction in computation
+            )
 
     def finish(self, entry: str) -> Refined:
         """The module of everything that was made."""
@@ -105,50 +100,64 @@ class _Refiner:
 
     def is_static(self, name: str) -> bool:
         """True when a computation, and whatever it calls, is static as it stands."""
-        found = self._static.get(name)
-        if found is None:
-            found = all(
-                is_static(instruction.type)
-                and not _needs_refinement(instruction)
-                and all(map(self.is_static, instruction.called))
-                for instruction in self.module.computations[name]
-            )
-            self._static[name] = found
-        return found
+        return self._static[name]
 
     def keep(self, name: str) -> None:
         """Takes a static computation and its callees over as they are."""
-        if name not in self.made:
-            for instruction in self.module.computations[name]:
-                for callee in instruction.called:
-                    self.keep(callee)
-            self._taken.add(name)
-            self.made[name] = self.module.computations[name]
+        waiting = [name]
+        while waiting:
+            computation = self.module.computations[waiting[-1]]
+            missing = [c for i in computation for c in i.called if c not in self.made]
+            waiting.extend(missing)
+            if not missing:
+                waiting.pop()
+                self._taken.add(computation.name)
+                self.made.setdefault(computation.name, computation)
 
-    def specialise(self, name: str, arguments: tuple[Fact, ...]) -> tuple[str, Fact]:
-        """The clone of a computation for arguments, and what is known of its result."""
+    def specialise(self, name: str, arguments: tuple[Fact, ...]) -> Made:
+        """The clone of a computation for arguments, and what is known of its result.
+
+        Callees are walked on an explicit stack: calls may be nested deeper than Python's own.
+        """
+        pending: Request | None = (name, arguments)
+        answer: Made | None = None
+        stack: list[tuple[Clone, Walk]] = []
+        while True:
+            if pending is not None:
+                answer = self._made_already(*pending)
+                if answer is None:
+                    clone = self._begin(*pending)
+                    stack.append((clone, clone.walk()))
+            if not stack:
+                assert answer is not None
+                return answer
+            try:
+                pending = stack[-1][1].send(answer)
+            except StopIteration:
+                pending, answer = None, self._end(stack.pop()[0])
+
+    def _made_already(self, name: str, arguments: tuple[Fact, ...]) -> Made | None:
         original = self.module.computations[name]
-        if self.is_static(name) and all(
-            fact.type == kind for fact, kind in zip(arguments, original.parameter_types, strict=True)
-        ):
+        if self.is_static(name) and original.parameter_types == tuple(fact.type for fact in arguments):
             self.keep(name)
             return name, Fact(original.result_type, run_computation(self.module, name, arguments))
-        arguments = tuple(map(relevant, arguments))
-        key = (name, tuple((fact.type, digest(fact.value)) for fact in arguments))
-        if key not in self._by_key:
-            self._by_key[key] = self._clone(original, arguments)
-        return self._by_key[key]
+        return self._by_key.get(_key(name, arguments))
 
-    def _clone(self, original: Computation, arguments: tuple[Fact, ...]) -> tuple[str, Fact]:
-        is_first = original.name not in self._taken
-        self._taken.add(original.name)
-        clone = _Clone(self, original, arguments, keeps_names=is_first)
-        clone.walk()
-        name = original.name if is_first else self._names.computation(original.name)[0]
+    def _begin(self, name: str, arguments: tuple[Fact, ...]) -> Clone:
+        is_first = name not in self._taken
+        self._taken.add(name)
+        arguments = tuple(map(relevant, arguments))
+        return Clone(self, self.module.computations[name], arguments, keeps_names=is_first)
+
+    def _end(self, clone: Clone) -> Made:
+        original = clone.original
+        name = original.name if clone.keeps_names else self._names.computation(original.name)[0]
         parameters = tuple(clone.renamed[parameter] for parameter in original.parameters)
         root = clone.renamed[original.root]
         self.made[name] = Computation(name, MappingProxyType(clone.instructions), root, parameters)
-        return name, clone.facts[original.root]
+        made = name, clone.facts[original.root]
+        self._by_key[_key(original.name, clone.arguments)] = made
+        return made
 
     def fresh(self, opcode: str, origin: str) -> str:
         """A name for a new instruction that descends from one of the program read."""
@@ -157,205 +166,12 @@ class _Refiner:
         return name
 
 
-class _Clone:
-    """One computation in the making. `facts` and `renamed` go by the original's names."""
-
-    def __init__(
-        self, refiner: _Refiner, original: Computation, arguments: tuple[Fact, ...], *, keeps_names: bool
-    ) -> None:
-        self.refiner = refiner
-        self.original = original
-        self.arguments = arguments
-        self.keeps_names = keeps_names
-        self.facts: dict[str, Fact] = {}
-        self.renamed: dict[str, str] = {}
-        self.instructions: dict[str, Instruction] = {}
-
-    def walk(self) -> None:
-        """Refines every instruction in order. Raises RefinementError."""
-        for instruction in self.original:
-            operands = tuple(self.facts[name] for name in instruction.operands)
-            try:
-                self._refine(instruction, operands)
-            except UnknownSize as error:
-                raise RefinementError(f"stays dynamic: {error}", instruction) from None
-            except OperationError as error:
-                raise RefinementError(str(error), instruction) from None
-
-    def _refine(self, instruction: Instruction, operands: tuple[Fact, ...]) -> None:
-        if instruction.opcode == "parameter":
-            fact = self.arguments[instruction.attributes["index"]]
-            self._emit(instruction.with_type(fact.type), instruction, fact)
-        elif _is_assertion(instruction):
-            self._check_assertion(instruction, operands)
-        elif instruction.opcode in _RUN_AS_THEY_STAND:
-            self._control(instruction, operands)
-        else:
-            types, values = [fact.type for fact in operands], [fact.value for fact in operands]
-            use = Use(instruction, types, values, self._distance(instruction))
-            form = static_form(use)
-            if form is not None and form.opcode == "dynamic_slice":
-                self._dynamic_slice(instruction, form)
-            else:
-                self._plain(instruction, form, operands)
-
-    def _plain(self, instruction: Instruction, form: Form | None, operands: tuple[Fact, ...]) -> None:
-        """An instruction that calls nothing, or only computations on scalars."""
-        made = instruction
-        if form is not None:
-            chosen = tuple(instruction.operands[index] for index in form.operands)
-            operands = tuple(operands[index] for index in form.operands)
-            made = Instruction(
-                instruction.name,
-                form.opcode,
-                form.type or instruction.type,
-                chosen,
-                form.attributes,
-                instruction.called,
-                instruction.location,
-            )
-        called = []
-        for name in made.called:
-            if not self.refiner.is_static(name):
-                raise UnknownSize(f"its computation {name} has values of dynamic size")
-            self.refiner.keep(name)
-            called.append(self.refiner.module.computations[name])
-        made = made.with_type(refined_type(made, [fact.type for fact in operands], called))
-        self._emit(made, instruction, Fact(made.type, self._value(made, operands)))
-
-    def _distance(self, instruction: Instruction) -> tuple[int, ...] | None:
-        """The sizes of a slice from its starts to its limits, if they follow from the program."""
-        if instruction.opcode != "real_dynamic_slice":
-            return None
-        if instruction.tensor.is_static:
-            return instruction.tensor.shape
-        _, starts, limits, _ = instruction.operands
-        found = Distances(self.original, self.facts).between(starts, limits)
-        return None if found is None else tuple(int(size) for size in found)
-
-    def _value(self, made: Instruction, operands: tuple[Fact, ...]) -> Known:
-        if made.opcode == "tuple":
-            return together([fact.value for fact in operands])
-        if made.opcode == "get_tuple_element":
-            return operands[0].part(made.attributes["index"]).value
-        if made.opcode == "optimization_barrier":
-            return operands[0].value if len(operands) == 1 else together([fact.value for fact in operands])
-        return evaluate(self.refiner.module, made, operands)
-
-    def _emit(self, made: Instruction, origin: Instruction, fact: Fact) -> None:
-        name = origin.name if self.keeps_names else self.refiner.fresh(made.opcode, origin.name)
-        self.renamed[origin.name] = name
-        self.facts[origin.name] = fact
-        operands = tuple(self.renamed[operand] for operand in made.operands)
-        self.instructions[name] = Instruction(
-            name, made.opcode, made.type, operands, made.attributes, made.called, made.location
-        )
-
-    def _check_assertion(self, instruction: Instruction, operands: tuple[Fact, ...]) -> None:
-        """A `shape_assertion` that holds leaves nothing behind."""
-        for index, fact in enumerate(operands):
-            if fact.value is None:
-                raise UnknownSize(
-                    f"operand #{index} ({instruction.operands[index]}) does not follow from shapes"
-                )
-        run(self.refiner.module, instruction, operands)
-        opcode = "tuple" if isinstance(instruction.type, TupleType) else "create_token"
-        made = Instruction(
-            instruction.name,
-            opcode,
-            TupleType(()) if opcode == "tuple" else TOKEN,
-            location=instruction.location,
-        )
-        self._emit(made, instruction, Fact(made.type))
-
-    # ---- Control flow -----------------------------------------------------------------------------------------------
-
-    def _control(self, instruction: Instruction, operands: tuple[Fact, ...]) -> None:
-        if instruction.opcode == "while":
-            called, fact = self._loop(instruction, operands[0])
-        elif instruction.opcode in ("case", "if"):
-            called, fact = self._branches(instruction, operands)
-        else:
-            name, fact = self.refiner.specialise(instruction.called[0], operands)
-            called = (name,)
-        if not is_static(fact.type):
-            raise UnknownSize(f"its result has the type {fact.type}")
-        self._emit(instruction.with_called(called).with_type(fact.type), instruction, fact)
-
-    def _loop(self, instruction: Instruction, state: Fact) -> tuple[tuple[str, ...], Fact]:
-        """A loop; of its state only what the body hands on unchanged is known inside."""
-        body = self.refiner.module.computations[instruction.called[1]]
-        kept = Fact(state.type, _invariant(body, state))
-        condition, _ = self.refiner.specialise(instruction.called[0], (kept,))
-        name, result = self.refiner.specialise(instruction.called[1], (kept,))
-        if result.type != state.type:
-            raise OperationError(f"the loop's state is {state.type}, but its body returns {result.type}")
-        return (condition, name), kept
-
-    def _branches(self, instruction: Instruction, operands: tuple[Fact, ...]) -> tuple[tuple[str, ...], Fact]:
-        made = [
-            self.refiner.specialise(name, (captured,))
-            for name, captured in zip(instruction.called, operands[1:], strict=True)
-        ]
-        first = made[0][1].type
-        for index, (_, fact) in enumerate(made):
-            if fact.type != first:
-                raise OperationError(f"branch 0 returns {first}, but branch {index} returns {fact.type}")
-        return tuple(name for name, _ in made), Fact(first, self._chosen(instruction, operands[0], made))
-
-    def _chosen(self, instruction: Instruction, index: Fact, made: Sequence[tuple[str, Fact]]) -> Known:
-        if not hasattr(index.value, "shape") or index.value is None:
-            return None
-        value = int(index.value)  # type: ignore[arg-type]
-        if instruction.opcode == "if":
-            return made[0 if value else 1][1].value
-        return made[value if 0 <= value < len(made) else -1][1].value
-
-    def _dynamic_slice(self, instruction: Instruction, form: Form) -> None:
-        """A slice of static sizes from starts that are known at run time: one scalar start for each dimension."""
-        operand, starts = (self.renamed[instruction.operands[index]] for index in form.operands)
-        kind = self.facts[instruction.operands[1]].type
-        assert isinstance(kind, TensorType) and isinstance(form.type, TensorType)
-        scalars = []
-        for index in range(kind.shape[0]):
-            place = Attributes(start_indices=(index,), limit_indices=(index + 1,), strides=(1,))
-            part = self._add("slice", kind.with_shape((1,)), (starts,), place, instruction)
-            scalars.append(self._add("reshape", kind.with_shape(()), (part,), Attributes(), instruction))
-        name = instruction.name if self.keeps_names else self.refiner.fresh("dynamic_slice", instruction.name)
-        self.renamed[instruction.name] = name
-        self.facts[instruction.name] = Fact(form.type)
-        self.instructions[name] = Instruction(
-            name, "dynamic_slice", form.type, (operand, *scalars), form.attributes, (), instruction.location
-        )
-
-    def _add(
-        self, opcode: str, kind: Type, operands: tuple[str, ...], attributes: Attributes, origin: Instruction
-    ) -> str:
-        name = self.refiner.fresh(opcode, origin.name)
-        self.instructions[name] = Instruction(name, opcode, kind, operands, attributes, (), origin.location)
-        return name
-
-
-def _is_assertion(instruction: Instruction) -> bool:
-    return instruction.opcode == "custom_call" and instruction.attributes["call_target_name"] == _ASSERTION
+def _key(name: str, arguments: tuple[Fact, ...]) -> object:
+    facts = map(relevant, arguments)
+    return name, tuple((fact.type, digest(fact.value)) for fact in facts)
 
 
 def _needs_refinement(instruction: Instruction) -> bool:
-    return _is_assertion(instruction) or (
+    return is_assertion(instruction) or (
         is_dynamic(instruction) and instruction.opcode != "get_dimension_size"
     )
-
-
-def _invariant(body: Computation, state: Fact) -> Known:
-    """The parts of a loop's state that the body returns as it got them."""
-    root, parameter = body.root_instruction, body.parameters[0]
-    if body.root == parameter:
-        return state.value
-    if root.opcode != "tuple" or not isinstance(state.value, tuple):
-        return None
-    kept: list[Known] = []
-    for index, name in enumerate(root.operands):
-        part = body[name]
-        is_kept = part.opcode == "get_tuple_element" and part.operands == (parameter,)
-        kept.append(state.value[index] if is_kept and part.attributes["index"] == index else None)
-    return together(kept)

@@ -384,3 +384,22 @@ def test_only_static_programs_need_nothing():
     static = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  return %x : tensor<2xf32>\n}"
     assert not is_dynamic_module(parse_module(static))
     assert is_dynamic_module(parse_module(ROW_SUMS))
+
+
+def test_calls_may_be_nested_deeper_than_pythons_own():
+    depth = 1500
+    kind = "tensor<?xf32>"
+    texts = [
+        f"func.func @main(%x: {kind}) -> {kind} {{\n  %0 = call @f0(%x) : ({kind}) -> {kind}\n  return %0 : {kind}\n}}"
+    ]
+    for n in range(depth):
+        work = (
+            f"call @f{n + 1}(%x) : ({kind}) -> {kind}" if n < depth - 1 else f"stablehlo.negate %x : {kind}"
+        )
+        texts.append(
+            f"func.func private @f{n}(%x: {kind}) -> {kind} {{\n  %0 = {work}\n  return %0 : {kind}\n}}"
+        )
+    x = floats(3)
+    module = refined("\n".join(texts), x).module
+    assert len(module.computations) == depth + 1
+    np.testing.assert_array_equal(evaluate(module, [x])[0], -x)
