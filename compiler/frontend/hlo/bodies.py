@@ -100,7 +100,7 @@ class Body:
             if entry.number is None:
                 self.fail("a parameter needs its number", entry.opcode_offset)
             return self._add(entry, "parameter", (), given, {"index": entry.number})
-        if entry.number is not None:
+        if entry.number is not None and _is_known(entry.opcode):
             self.fail("expected an operand, found a number", entry.opcode_offset)
         if entry.opcode.startswith("async-") or entry.opcode not in STABLEHLO:
             if entry.opcode == "conditional":
@@ -313,6 +313,10 @@ class Body:
         last = body.instructions_of(written)
         self.shared.computations[written.name] = make_computation(written.name, body.made, last)
         return written.name
+
+
+def _is_known(opcode: str) -> bool:
+    return opcode in STABLEHLO or opcode == "conditional" or bool(_parts(opcode)[1])
 
 
 def _parts(opcode: str) -> tuple[str, str]:

@@ -13,8 +13,7 @@ BODIES: dict[str, str] = {
     "copy": "p = f32[2,3]{1,0} parameter(0)\n ROOT r = f32[2,3]{0,1} copy(p)",
     "slice": "p = f32[4,8] parameter(0)\n ROOT r = f32[2,3] slice(p), slice={[1:3], [0:8:3]}",
     "pad": (
-        "p = f32[3,3] parameter(0)\n z = f32[] constant(0)\n"
-        " ROOT r = f32[6,2] pad(p, z), padding=1_0_1x-1_0"
+        "p = f32[3,3] parameter(0)\n z = f32[] constant(0)\n ROOT r = f32[6,2] pad(p, z), padding=1_0_1x-1_0"
     ),
     "concatenate": "p = s32[2] parameter(0)\n ROOT r = s32[4] concatenate(p, p), dimensions={0}",
     "reverse": "p = f32[2,3] parameter(0)\n ROOT r = f32[2,3] reverse(p), dimensions={0,1}",
@@ -102,7 +101,7 @@ BODIES: dict[str, str] = {
     ),
     "partition": "i = u32[] partition-id()\n j = u32[] replica-id()\n ROOT r = u32[] add(i, j)",
     "infeed": (
-        "t = token[] after-all()\n i = ((f32[2], s32[]), token[]) infeed(t), infeed_config=\"c\"\n"
+        't = token[] after-all()\n i = ((f32[2], s32[]), token[]) infeed(t), infeed_config="c"\n'
         " ROOT r = (f32[2], s32[]) get-tuple-element(i), index=0"
     ),
     "dynamic": (
@@ -129,7 +128,8 @@ CALLING: dict[str, str] = {
     + "ENTRY main {\n p = f32[5] parameter(0)\n i = s32[2,1] parameter(1)\n u = f32[2] parameter(2)\n ROOT r = f32[5] "
     "scatter(p, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
     "unique_indices=true, to_apply=add\n}",
-    "map": ADD + "ENTRY main {\n p = f32[5] parameter(0)\n ROOT r = f32[5] map(p, p), dimensions={0}, to_apply=add\n}",
+    "map": ADD
+    + "ENTRY main {\n p = f32[5] parameter(0)\n ROOT r = f32[5] map(p, p), dimensions={0}, to_apply=add\n}",
     "call": ADD + "ENTRY main {\n p = f32[] parameter(0)\n ROOT r = f32[] call(p, p), to_apply=add\n}",
     "fusion": (
         "%fused (x: f32[2]) -> f32[2] {\n %x = f32[2] parameter(0)\n ROOT %n = f32[2] negate(%x)\n}\n"
@@ -170,7 +170,7 @@ CALLING: dict[str, str] = {
     " s = f32[4] reduce-scatter(c), channel_id=4, replica_groups=mesh['x'=2,'y'=2] {'x'}, dimensions={0}, to_apply=add\n"
     " ROOT t = (f32[4], f32[4]) all-to-all(s, a), replica_groups={{0,1},{2,3}}, channel_id=5\n}",
     "asynchronous": (
-        "%wrapped (x: f32[4]) -> f32[4] {\n %x = f32[4] parameter(0)\n ROOT %n = f32[4] negate(%x)\n}, execution_thread=\"other\"\n"
+        '%wrapped (x: f32[4]) -> f32[4] {\n %x = f32[4] parameter(0)\n ROOT %n = f32[4] negate(%x)\n}, execution_thread="other"\n'
         "ENTRY %main {\n %p = f32[4] parameter(0)\n %s = ((f32[4]), f32[4], u32[]) async-start(%p), "
         'async_execution_thread="other", calls=%wrapped\n %u = ((f32[4]), f32[4], u32[]) async-update(%s)\n'
         " ROOT %r = f32[4] async-done(%u)\n}"
