@@ -77,7 +77,7 @@ def read(parser: Callable[[Any, str], Parsed], source: Any) -> str:
         assert "\n" not in error.message and str(error)
         # A parser tells of running out of memory as of any mistake; here that is one of its own.
         if isinstance(error.__context__, MemoryError):
-            raise error.__context__
+            raise error.__context__ from error
         return "refused"
     try:
         verify(parsed.module, SEMANTICS)

@@ -65,7 +65,13 @@ def plain(value: Any, is_array: bool = False) -> Any:
     return value
 
 
+_MOST_ENTRIES = 1 << 20
+"""Entries of a list that is an attribute; a splat of any size is a short text."""
+
+
 def _nested(array: np.ndarray[Any, np.dtype[Any]]) -> Any:
+    if array.size > _MOST_ENTRIES:
+        raise ValueError(f"a list of {array.size} numbers is longer than any attribute may be")
     listed = array.tolist()
 
     def freeze(item: Any) -> Any:

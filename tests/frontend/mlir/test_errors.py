@@ -208,3 +208,12 @@ def test_padding_must_be_pairs() -> None:
         "padding = dense<0> : tensor<2x3xi64>, window_strides = array<i64: 2, 2>",
     )
     assert "attribute padding must give two numbers a dimension" in failure(text).message
+
+
+def test_a_splat_does_not_become_a_list_of_any_length():
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.reverse"(%x) {dimensions = dense<0> : tensor<99999999999xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    with pytest.raises(SourceError, match=r":2:12: error: .*longer than any attribute"):
+        parse(text, "t.mlir")
