@@ -265,7 +265,7 @@ MISTAKES = [
     ["decisions", MLP, "--kind", "fusio"],
     ["kernels", MLP, "fusion.0.0"],
     ["graph", MLP, "--around", "dot_general.88"],
-    ["graph", MLP, "--stage", "33"],
+    ["graph", MLP, "--stage", "999"],
     ["graph", MLP, "-o", "no-such-folder/x.svg"],
     ["trace", MLP],
     ["trace", MLP, "-o", str(ROOT)],
