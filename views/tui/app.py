@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.message import Message
 from textual.screen import Screen
 
@@ -67,6 +68,10 @@ class ExplorerApp(App[int]):
     def get_default_screen(self) -> Screen[None]:
         """The main screen is the only base screen."""
         return self._main
+
+    def pop_screen(self) -> AwaitComplete:
+        """As ever, but the main screen stays: a command palette that hears enter twice would pop it too."""
+        return super().pop_screen() if len(self.screen_stack) > 1 else AwaitComplete()
 
     def on_ready(self) -> None:
         """Begins to read the model, once the empty screen stands."""

@@ -279,3 +279,21 @@ async def test_ten_thousand_decisions_are_drawn_and_filtered_at_once() -> None:
         await press(pilot, "D", "end", "home", "pagedown", "slash", *"a.9999")
         assert perf_counter() - start < 8
         assert len(decisions(app).shown) == 1
+
+
+async def test_the_command_palette_opens_the_screens() -> None:
+    async with running(lambda: recorded("mlp")) as (app, pilot):
+        await press(pilot, "ctrl+p", *"Decision log")
+        await pilot.pause(0.5)
+        await press(pilot, "enter")
+        await pilot.pause(0.5)
+        assert isinstance(app.screen, DecisionsScreen)
+
+
+async def test_enter_pressed_twice_in_the_palette_leaves_the_main_screen() -> None:
+    async with running(lambda: recorded("mlp")) as (app, pilot):
+        await press(pilot, "ctrl+p", *"Rewrites")
+        await pilot.pause(0.5)
+        await pilot.press("enter", "enter")
+        await pilot.pause(0.5)
+        assert isinstance(app.screen, MainScreen)
