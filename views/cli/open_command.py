@@ -21,10 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the explorer until the user leaves."""
-    from compiler.frontend.load import TRACE, detect, read_head
+    from compiler.frontend.load import DUMP, TRACE, format_of
     from views.tui.app import ExplorerApp
 
-    form = detect(read_head(arguments.model))
+    form = format_of(arguments.model)
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         print(
             "xla-explore: open needs a terminal; `passes`, `diff` and the others print text", file=sys.stderr
@@ -36,6 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
             from explorer.trace_decode import load_trace
 
             return load_trace(arguments.model)
+        if form == DUMP:
+            from explorer.xla_dump import read_dump
+
+            return read_dump(arguments.model)
         return open_session(arguments)
 
     app = ExplorerApp(opener, arguments.model, arguments.overrides or "")
