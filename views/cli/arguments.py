@@ -125,7 +125,13 @@ def is_trace(path: str) -> bool:
 
 
 def open_trace(arguments: argparse.Namespace, *, code: bool = False, path: str = "") -> Trace:
-    """The recording to report on: a saved trace is read, a model is compiled (machine code only with `code`)."""
+    """The recording to report on: a saved trace or XLA's dump is read, a model is compiled (machine code only with `code`)."""
+    from compiler.frontend.load import is_dump
+
+    if is_dump(path or arguments.model):
+        from explorer.xla_dump import read_dump
+
+        return read_dump(path or arguments.model)
     if is_trace(path or arguments.model):
         from explorer.trace_decode import load_trace
 
