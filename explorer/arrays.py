@@ -68,6 +68,8 @@ def read_npz(path: str) -> dict[str, Array]:
         raise UserError(f"{path}: no such file") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
+        if "allow_pickle" in reason:
+            reason = "it is no archive of arrays, or it holds Python objects, which are never loaded"
         raise UserError(f"{path}: not readable as arrays ({reason})") from None
 
 
@@ -79,7 +81,7 @@ def as_type(array: Array, wanted: TensorType, where: str) -> Array:
     """
     dtype = wanted.element.dtype
     if not same_shape(array.shape, wanted.shape):
-        raise UserError(f"{where} has shape {list(array.shape)}, but the model takes {wanted}")
+        raise UserError(f"{where} has shape {list(array.shape)}, but the model has {wanted} there")
     if array.dtype == dtype:
         return np.asarray(array, order="C")
     if array.dtype.kind in "uV" and array.dtype.itemsize == dtype.itemsize and dtype.kind not in "iub":
@@ -88,7 +90,7 @@ def as_type(array: Array, wanted: TensorType, where: str) -> Array:
         return array.astype(dtype)
     if wanted.element.kind == "bool" and array.dtype.kind in "iu":
         return array.astype(bool)
-    raise UserError(f"{where} holds {array.dtype} elements, but the model takes {wanted}")
+    raise UserError(f"{where} holds {array.dtype} elements, but the model has {wanted} there")
 
 
 def save_arrays(path: str, prefix: str, arrays: Sequence[Array], *, widen: bool = False) -> None:

@@ -64,7 +64,7 @@ def overview() -> str:
         "usage: xla-explore MODEL            open a model in the explorer",
         "       xla-explore COMMAND ...      see xla-explore COMMAND --help",
         "",
-        "MODEL is StableHLO text or a saved trace; the format is detected.",
+        "MODEL is StableHLO text, a portable artifact, HLO text or a saved trace; the format is detected.",
         "",
         "commands:",
         *(f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()),

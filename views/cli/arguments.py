@@ -7,12 +7,13 @@ imported before they are called: `COMMAND --help` must answer at once.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
 
@@ -22,9 +23,37 @@ if TYPE_CHECKING:
     from explorer.trace import StageRecord, Trace
 
 
+def count(least: int) -> Callable[[str], int]:
+    """The type of an option that takes a whole number of `least` or more."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{number} is too small; {least} is the least")
+        return number
+
+    return parse
+
+
+def tolerance(text: str) -> float:
+    """The type of an option that takes a tolerance: 0 or more, and not NaN, with which nothing would compare."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+    if math.isnan(number) or number < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no tolerance; it is 0 or more")
+    return number
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """MODEL."""
-    parser.add_argument("model", metavar="MODEL", help="StableHLO text, or a saved trace")
+    parser.add_argument(
+        "model", metavar="MODEL", help="StableHLO text, an artifact, HLO text, or a saved trace"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +80,7 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         "--plugin", action="append", default=[], metavar="FILE.py", help="load passes, backends, custom calls"
     )
     group.add_argument("--fp", choices=("exact", "fast"), default="exact", help="fast: values may change")
-    group.add_argument("--threads", type=int, default=0, metavar="N", help="threads to run on (0: all)")
+    group.add_argument("--threads", type=count(0), default=0, metavar="N", help="threads to run on (0: all)")
     group.add_argument("--verify-each", action="store_true", help="verify the program after every stage")
 
 
@@ -60,7 +89,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("inputs")
     group.add_argument("--inputs", metavar="F.npz", help="arrays arg0, arg1, … (or a folder of argN.npy)")
     group.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="random inputs of this seed (default 0)"
+        "--seed", type=count(0), default=0, metavar="N", help="random inputs of this seed (default 0)"
     )
 
 

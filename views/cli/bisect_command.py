@@ -12,10 +12,12 @@ from views.cli.arguments import (
     add_inputs,
     add_json,
     add_model,
+    count,
     entry_arguments,
     open_session,
     output_path,
     registry_of,
+    tolerance,
 )
 from views.cli.output import plain, print_json, print_lines
 
@@ -47,12 +49,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="",
         help="who is right: interpreter (the model as read; default), or another backend",
     )
-    parser.add_argument("--rtol", type=float, metavar="X", help="relative tolerance (default 1e-4)")
-    parser.add_argument("--atol", type=float, metavar="X", help="absolute, in parts of the largest value")
+    parser.add_argument("--rtol", type=tolerance, metavar="X", help="relative tolerance (default 1e-4)")
+    parser.add_argument("--atol", type=tolerance, metavar="X", help="absolute, in parts of the largest value")
     parser.add_argument("--state", metavar="FILE", help="keep verdicts here, and go on from them")
     parser.add_argument("--report", metavar="FILE", help="write the finding to a file (JSON when it ends so)")
     parser.add_argument(
-        "--repeats", type=int, default=3, metavar="N", help="runs of machine code a trial (default 3)"
+        "--repeats", type=count(1), default=3, metavar="N", help="runs of machine code a trial (default 3)"
     )
     add_json(parser)
     add_compile(parser)

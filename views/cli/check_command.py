@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from views.cli.arguments import add_compile, add_json, compile_options
+from views.cli.arguments import (
+    add_compile,
+    add_json,
+    compile_options,
+    count,
+)
 from views.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """PATH…, and how many at once."""
     parser.add_argument("paths", metavar="PATH", nargs="+", help="files, or folders of .mlir files")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="files to run at once (default 1)")
+    parser.add_argument(
+        "--jobs", type=count(1), default=1, metavar="N", help="files to run at once (default 1)"
+    )
     add_json(parser)
     add_compile(parser)
 

@@ -7,7 +7,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from views.cli.arguments import add_compile, add_inputs, add_json, add_model, entry_arguments, open_session
+from views.cli.arguments import (
+    add_compile,
+    add_inputs,
+    add_json,
+    add_model,
+    count,
+    entry_arguments,
+    open_session,
+)
 from views.cli.output import duration_text, print_json, print_lines, size_text, table
 
 if TYPE_CHECKING:
@@ -33,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("other", metavar="MODEL2", nargs="?", default="", help="another version of the model")
     add_inputs(parser)
     parser.add_argument(
-        "--repeat", type=int, default=30, metavar="N", help="pairs of runs, in turn (default 30)"
+        "--repeat", type=count(1), default=30, metavar="N", help="pairs of runs, in turn (default 30)"
     )
     add_json(parser)
     add_compile(parser)
@@ -80,7 +88,7 @@ def _run_both(sides: list[Recording], inputs: list[Any], repeat: int) -> tuple[_
     programs = [side.compilation.executable for side in sides if side.compilation is not None]
     outputs = [program.run(inputs) for program in programs]
     taken: list[list[float]] = [[], []]
-    for _ in range(max(repeat, 1)):
+    for _ in range(repeat):
         for index, program in enumerate(programs):
             started = time.perf_counter()
             program.run(inputs)

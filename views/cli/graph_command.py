@@ -11,6 +11,7 @@ from views.cli.arguments import (
     add_compile,
     add_json,
     add_model,
+    count,
     find_stage,
     open_trace,
     output_path,
@@ -33,7 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", action="store_true", help="the program as it was read")
     parser.add_argument("--function", metavar="F", default="", help="this computation (default: the entry)")
     parser.add_argument("--around", metavar="I", default="", help="only the surroundings of this instruction")
-    parser.add_argument("--radius", type=int, default=2, metavar="N", help="how far around it (default 2)")
+    parser.add_argument(
+        "--radius", type=count(0), default=2, metavar="N", help="how far around it (default 2)"
+    )
     parser.add_argument("--pipeline", action="store_true", help="the stages, with what each did")
     parser.add_argument(
         "-o", "--output", metavar="F", help="svg, png, pdf or dot by its ending (default: dot)"

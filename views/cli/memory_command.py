@@ -6,7 +6,13 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from views.cli.arguments import add_compile, add_json, add_model, open_trace
+from views.cli.arguments import (
+    add_compile,
+    add_json,
+    add_model,
+    count,
+    open_trace,
+)
 from views.cli.output import plural, print_json, print_lines, size_text, table
 
 if TYPE_CHECKING:
@@ -23,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """MODEL."""
     add_model(parser)
     parser.add_argument(
-        "--top", type=int, default=15, metavar="N", help="values shown at the peak (default 15)"
+        "--top", type=count(1), default=15, metavar="N", help="values shown at the peak (default 15)"
     )
     parser.add_argument("--all", action="store_true", help="list every buffer, not only those at the peak")
     add_json(parser)
@@ -43,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json("memory", model=trace.model, **asdict(report))
         return 0
     print_lines(_sizes(report))
-    print_lines(_peak(report, max(1, arguments.top)))
+    print_lines(_peak(report, arguments.top))
     if arguments.all:
         print_lines(["", "every buffer", *_buffer_table(report.buffers, place=True)])
     return 0

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from views.cli.arguments import add_compile, add_inputs, add_json, add_model, entry_arguments, open_session
+from views.cli.arguments import (
+    add_compile,
+    add_inputs,
+    add_json,
+    add_model,
+    count,
+    entry_arguments,
+    open_session,
+)
 from views.cli.output import duration_text, print_json, print_lines, table
 
 if TYPE_CHECKING:
@@ -17,10 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_inputs(parser)
     parser.add_argument(
-        "--repeat", type=int, default=5, metavar="N", help="profiled runs; the fastest counts"
+        "--repeat", type=count(1), default=5, metavar="N", help="profiled runs; the fastest counts"
     )
     parser.add_argument(
-        "--top", type=int, default=20, metavar="N", help="kernels to show (0: all; default 20)"
+        "--top", type=count(0), default=20, metavar="N", help="kernels to show (0: all; default 20)"
     )
     add_json(parser)
     add_compile(parser)

@@ -8,7 +8,16 @@ from dataclasses import asdict, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from views.cli.arguments import add_compile, add_inputs, add_json, add_model, entry_arguments, open_session
+from views.cli.arguments import (
+    add_compile,
+    add_inputs,
+    add_json,
+    add_model,
+    count,
+    entry_arguments,
+    open_session,
+    tolerance,
+)
 from views.cli.output import duration_text, print_json, print_lines, table
 
 if TYPE_CHECKING:
@@ -31,11 +40,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", metavar="F.npz", help="write the outputs: out0, out1, …")
     parser.add_argument("--widen", action="store_true", help="write narrow floats as f32, not as raw bits")
     parser.add_argument("--expect", metavar="F.npz", help="right outputs; exit status 1 when any differs")
-    parser.add_argument("--rtol", type=float, metavar="X", help="relative tolerance of an f32 (default 1e-4)")
     parser.add_argument(
-        "--atol", type=float, metavar="X", help="absolute, in parts of the largest value (default 1e-4)"
+        "--rtol", type=tolerance, metavar="X", help="relative tolerance of an f32 (default 1e-4)"
     )
-    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="run N times more and time them")
+    parser.add_argument(
+        "--atol", type=tolerance, metavar="X", help="absolute, in parts of the largest value (default 1e-4)"
+    )
+    parser.add_argument(
+        "--repeat", type=count(0), default=0, metavar="N", help="run N times more and time them"
+    )
     add_json(parser)
     add_compile(parser)
 

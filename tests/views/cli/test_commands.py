@@ -280,6 +280,32 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", MLP, "--repeat", "-1"],
+        ["run", MLP, "--seed", "-1"],
+        ["run", MLP, "--seed", "x"],
+        ["run", MLP, "--rtol", "nan"],
+        ["run", MLP, "--atol", "-0.1"],
+        ["bisect", MLP, "--rtol", "tight"],
+        ["bisect", MLP, "--repeats", "0"],
+        ["compare", MLP, MLP, "--repeat", "0"],
+        ["profile", MLP, "--repeat", "0"],
+        ["profile", MLP, "--top", "-1"],
+        ["memory", MLP, "--top", "0"],
+        ["graph", MLP, "--around", "dot_general.8", "--radius", "-1"],
+        ["check", MLP, "--jobs", "0"],
+        ["passes", MLP, "--threads", "-3"],
+    ],
+    ids=lambda words: " ".join(words[:1] + words[-2:]),
+)
+def test_numbers_that_make_no_sense_are_refused(words: list[str], run) -> None:
+    found = run(*words)
+    assert found.status == 2 and found.out == ""
+    assert words[-2] in found.err and f"{words[-1]}" in found.err and found.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("words", MISTAKES, ids=lambda words: " ".join(w.rsplit("/", 1)[-1] for w in words))
 def test_mistakes_are_told_in_one_line(words: list[str], run) -> None:
     found = run(*words)
