@@ -7,13 +7,14 @@ from __future__ import annotations
 
 
 class SourceError(Exception):
-    """Something is wrong at a place in a file. Line and column count from 1; 0 when there is no place."""
+    """Something is wrong at a place in a file, told in one line. Line and column count from 1; 0 when there is no place."""
 
     def __init__(self, file: str, line: int, column: int, message: str, source_line: str = "") -> None:
         self.file = file
         self.line = line
         self.column = column
-        self.message = message
+        # What a message quotes from the text may go over several lines.
+        self.message = " ".join(message.split()) if len(message.splitlines()) > 1 else message
         self.source_line = source_line
         super().__init__(self._text())
 

@@ -217,3 +217,9 @@ def test_a_splat_does_not_become_a_list_of_any_length():
     }"""
     with pytest.raises(SourceError, match=r":2:12: error: .*longer than any attribute"):
         parse(text, "t.mlir")
+
+
+def test_what_is_quoted_over_lines_is_told_in_one():
+    with pytest.raises(SourceError) as error:
+        parse("func.func @main(%x: tensor<2xui64\n  }>) {\n  return\n}", "t.mlir")
+    assert error.value.message == "unknown element type 'ui64 }'"
