@@ -21,7 +21,18 @@ from compiler.ops.collective_reductions import COLLECTIVE_TRAITS, GROUPS, meet, 
 from compiler.ops.constraints import compatible, require
 from compiler.ops.host_transfer import Channels
 from compiler.ops.process_groups import channel_id, exchange_groups
-from compiler.ops.record import VARIADIC, Array, Attribute, Devices, Evaluation, Operation, Site, Token, Trait, Value
+from compiler.ops.record import (
+    VARIADIC,
+    Array,
+    Attribute,
+    Devices,
+    Evaluation,
+    Operation,
+    Site,
+    Token,
+    Trait,
+    Value,
+)
 
 _HLO_ONLY = frozenset((Trait.HLO_ONLY,))
 _EFFECT = frozenset((Trait.HLO_ONLY, Trait.SIDE_EFFECT))
@@ -129,7 +140,8 @@ def _infer_pair(site: Site) -> Type:
     found = _declared(site)
     given = grouped(tuple(site.operands))
     require(
-        compatible(_parts(found, 2)[0], given), f"the result must begin with its operand's type, but is {found}"
+        compatible(_parts(found, 2)[0], given),
+        f"the result must begin with its operand's type, but is {found}",
     )
     return found
 

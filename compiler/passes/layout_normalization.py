@@ -1,8 +1,8 @@
-"""Layout normalization: everything row-major, as the passes after it and the kernels expect.
+"""Layout normalization: everything row-major and in nobody's fusions, as the passes after it and the kernels expect.
 
-Programs that are read from HLO text may hold layouts of another compiler's choice. Here they go: a `bitcast` that reads memory in
-another order becomes the transposes and the reshape that it stands for, a `copy` becomes its operand, and the schedule that the
-text may have had is no longer one.
+Programs that are read from HLO text may hold layouts and fusions of another compiler's choice. Here they go: a `bitcast` that
+reads memory in another order becomes the transposes and the reshape that it stands for, a `copy` its operand, a `fusion` a call
+(which is inlined next, and fused as this compiler sees fit), and the schedule that the text may have had is no longer one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from compiler.ir.editor import Edit, Editor
-from compiler.ir.program import Attributes, Instruction
+from compiler.ir.program import NO_ATTRIBUTES, Attributes, Instruction
 from compiler.ir.rewrite import Rule
 from compiler.ir.types import TensorType, TupleType, Type
 from compiler.passes.base import Option, PassContext
 
 ROW_MAJOR = Rule("row-major", "a layout says where elements are, not what they are")
+FUSION_IS_CALL = Rule("fusion-is-call", "a fusion computes what its computation does")
 COPY_IS_OPERAND = Rule("copy-is-operand", "copy(x) = x")
 
 
@@ -49,6 +50,10 @@ class LayoutNormalization:
                 if instruction.opcode == "copy":
                     with editor.rewrite(COPY_IS_OPERAND, name, instruction.name) as edit:
                         edit.replace(instruction.name, editor.get(name, instruction.name).operands[0])
+                elif instruction.opcode == "fusion":
+                    present = editor.get(name, instruction.name)
+                    with editor.rewrite(FUSION_IS_CALL, name, instruction.name) as edit:
+                        edit.update(replace(present, opcode="call", attributes=NO_ATTRIBUTES))
         if editor.base.is_scheduled:
             editor.set_module(is_scheduled=False)
 

@@ -54,15 +54,16 @@ def test_a_bitcast_becomes_as_little_as_it_is() -> None:
     assert after("three_dimensions") == ["transpose", "reshape", "transpose"]
 
 
-def test_called_computations_lose_theirs_too() -> None:
+def test_fusions_are_calls_and_lose_theirs_too() -> None:
     text = (
         "HloModule m\n\nf {\n x = f32[2,3]{0,1} parameter(0)\n ROOT n = f32[3,2]{1,0} bitcast(x)\n}\n"
         "ENTRY e {\n p = f32[2,3]{0,1} parameter(0)\n ROOT r = f32[3,2] fusion(p), kind=kLoop, calls=f\n}\n"
     )
     module = parse_hlo(text).module
     after, rewrites = run(module, LayoutNormalization())
-    assert len(rewrites) == 1
+    assert [rewrite.rule.id for rewrite in rewrites] == ["row-major", "fusion-is-call"]
     assert opcodes(after, "f") == ["transpose"]
+    assert opcodes(after, "e") == ["call"]
     given = inputs(module, 2)
     assert same_bits(evaluate(after, given)[0], evaluate(module, given)[0])
 
