@@ -20,6 +20,19 @@ from compiler.ir.rewrite import Rewrite
 from compiler.ir.semantics import OperationError, Semantics
 from compiler.passes.base import Pass, PassContext
 
+FAULTS_OF_A_PASS = (
+    OperationError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
+"""What a broken pass raises; a cancelled compile, an exhausted machine and a closed pipe are none of its doing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -237,7 +250,7 @@ class PassManager:
     def _guarded(stage: Stage, action: Callable[[], None]) -> None:
         try:
             action()
-        except (OperationError, TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
+        except FAULTS_OF_A_PASS as error:
             raise StageFailure(stage.id, f"{type(error).__name__}: {error}") from error
 
 

@@ -306,6 +306,19 @@ def test_numbers_that_make_no_sense_are_refused(words: list[str], run) -> None:
     assert words[-2] in found.err and f"{words[-1]}" in found.err and found.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("fault", ["1 / 0", "[][1]", "nowhere", "raise NotImplementedError", "{}['x']"])
+def test_a_pass_of_a_plugin_that_raises_is_named(fault: str, run, tmp_path: Path) -> None:
+    plugin = tmp_path / "broken.py"
+    plugin.write_text(
+        "class Pass:\n    name = 'broken'\n    options = ()\n"
+        f"    def run(self, editor, context):\n        {fault}\n"
+        "def register(registry):\n    registry.add_pass(Pass(), id='broken', after='cse')\n"
+    )
+    found = run("passes", MLP, "--plugin", plugin)
+    assert found.status == 2 and found.out == ""
+    assert "broken" in found.err and "Traceback" not in found.err
+
+
 @pytest.mark.parametrize("words", MISTAKES, ids=lambda words: " ".join(w.rsplit("/", 1)[-1] for w in words))
 def test_mistakes_are_told_in_one_line(words: list[str], run) -> None:
     found = run(*words)
