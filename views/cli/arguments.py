@@ -230,8 +230,10 @@ def registry_of(arguments: argparse.Namespace) -> Registry:
 def output_path(text: str) -> Path:
     """A path to write to, whose folder must exist.
 
+    A finished file takes the place of what is there, which must not befall a device or a pipe; a link is followed.
+
     Raises:
-        UserError: when it does not.
+        UserError: when it cannot be written so.
     """
     from explorer.session import UserError
 
@@ -240,7 +242,9 @@ def output_path(text: str) -> Path:
         raise UserError(f"{text}: is a folder")
     if not path.parent.is_dir():
         raise UserError(f"{text}: the folder {path.parent} does not exist")
-    return path
+    if path.exists() and not path.is_file():
+        raise UserError(f"{text}: is no ordinary file")
+    return path.resolve() if path.is_symlink() else path
 
 
 def entry_arguments(arguments: argparse.Namespace, session: Session) -> list[np.ndarray[Any, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -317,6 +318,19 @@ def test_a_pass_of_a_plugin_that_raises_is_named(fault: str, run, tmp_path: Path
     found = run("passes", MLP, "--plugin", plugin)
     assert found.status == 2 and found.out == ""
     assert "broken" in found.err and "Traceback" not in found.err
+
+
+def test_a_pipe_is_not_replaced_by_a_file_and_a_link_is_followed(run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words in (["trace", MLP, "-o", pipe], ["run", MLP, "--outputs", pipe]):
+        found = run(*words)
+        assert found.status == 2 and "is no ordinary file" in found.err
+    assert pipe.is_fifo()
+    link, target = tmp_path / "link.xtrace", tmp_path / "target.xtrace"
+    link.symlink_to(target)
+    assert run("trace", MLP, "-o", link).status == 0
+    assert link.is_symlink() and target.stat().st_size > 0
 
 
 @pytest.mark.parametrize("words", MISTAKES, ids=lambda words: " ".join(w.rsplit("/", 1)[-1] for w in words))
