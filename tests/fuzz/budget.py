@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-SHORT_CASES = "short"
 _PAGE = resource.getpagesize()
 
 

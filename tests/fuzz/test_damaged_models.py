@@ -25,8 +25,10 @@ from compiler.ir.hlo_text import print_module
 from compiler.ir.verifier import VerificationError, verify
 from compiler.ops import SEMANTICS
 from tests.frontend.mlir import programs
-from tests.fuzz.budget import TooSlow, bounded, seeds
+from tests.fuzz.budget import TooSlow, bounded, seconds, seeds
 from tests.fuzz.mutations import damaged_bytes, damaged_text
+
+pytestmark = pytest.mark.timeout(0 if seconds() else 120)
 
 LIMIT_SECONDS = 10
 LIMIT_BYTES = 1 << 30

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from compiler.driver import compile_module
 from compiler.frontend.mlir import parse_module
@@ -17,9 +18,11 @@ from compiler.ir.verifier import verify
 from compiler.ops import SEMANTICS
 from compiler.options import CompileOptions
 from compiler.reference import evaluate
-from tests.fuzz.budget import seeds
+from tests.fuzz.budget import seconds, seeds
 from tests.fuzz.generated import generated_program
 from tests.passes.harness import inputs, same_bits
+
+pytestmark = pytest.mark.timeout(0 if seconds() else 120)
 
 _MOST_FAILURES = 10
 
