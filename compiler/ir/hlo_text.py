@@ -176,7 +176,9 @@ def _header(module: Module) -> str:
     aliases = _aliases(module)
     if aliases:
         parts.append(f"input_output_alias={{ {', '.join(aliases)} }}")
-    donors = [n for n, found in enumerate(module.parameter_attributes) if found.get("jax.buffer_donor") is True]
+    donors = [
+        n for n, found in enumerate(module.parameter_attributes) if found.get("jax.buffer_donor") is True
+    ]
     if donors:
         parts.append(f"buffer_donor={{ {', '.join(f'({number}, {{}})' for number in donors)} }}")
     parts.append(f"entry_computation_layout={{({parameters})->{type_text(entry.result_type)}}}")

@@ -37,7 +37,11 @@ def type_text(value: Type) -> str:
     element = value.element.storage if isinstance(value.element, QuantizedType) else value.element
     bounds = value.bounds or (DYNAMIC,) * value.rank
     sizes = (_size(size, bound) for size, bound in zip(value.shape, bounds, strict=True))
-    layout = f"{{{','.join(map(str, value.minor_to_major))}{_suffix(value)}}}" if value.rank or value.layout else ""
+    layout = (
+        f"{{{','.join(map(str, value.minor_to_major))}{_suffix(value)}}}"
+        if value.rank or value.layout
+        else ""
+    )
     return f"{element.hlo_name}[{','.join(sizes)}]{layout}"
 
 
