@@ -62,17 +62,31 @@ class StageList(OptionList):
     def _restore(self, selected: str) -> None:
         if not self.option_count:
             return
-        for index in range(self.option_count):
-            if self.get_option_at_index(index).id == selected:
-                self.highlighted = index
+        if not self._user_moved and self._trace is not None:
+            first = next((stage.id for stage in self._trace.stages if stage.changed), "")
+            if first and self._highlight(first):
                 return
+        if self._highlight(selected):
+            return
         for index in range(self.option_count):
             if not self.get_option_at_index(index).disabled:
                 self.highlighted = index
                 return
 
+    def on_key(self) -> None:
+        """From now on the cursor is the user's."""
+        self._user_moved = True
+
+    def on_click(self) -> None:
+        """See `on_key`."""
+        self._user_moved = True
+
     def select(self, stage_id: str) -> bool:
-        """Puts the cursor on a stage, if it is in the list."""
+        """Puts the cursor on a stage, if it is in the list, and leaves it there."""
+        self._user_moved = True
+        return self._highlight(stage_id)
+
+    def _highlight(self, stage_id: str) -> bool:
         for index in range(self.option_count):
             if self.get_option_at_index(index).id == stage_id:
                 self.highlighted = index

@@ -29,7 +29,7 @@ from compiler.backends.cpu.lowered import (
 from compiler.backends.cpu.structure import structure_of
 from compiler.backends.cpu.target import Target
 from compiler.ir.program import Attributes, Computation, Instruction, Module, make_computation
-from compiler.ir.types import TensorType, Type
+from compiler.ir.types import TensorType, TupleType, Type
 from compiler.kernel.elemental import Fold
 from compiler.kernel.expansion import CannotExpand
 from compiler.kernel.loop_nest import LoopNest, concatenation_nests, nest_of
@@ -163,9 +163,11 @@ class Lowering:
 
     def _apart(self, body: Computation) -> Lowered:
         """A fusion as one kernel an instruction, with temporaries between them."""
-        places: dict[str, Buffer] = {}
+        places: dict[str, Buffer | tuple[Buffer, ...]] = {}
         root = body.root_instruction
         outputs = root.operands if root.opcode == "tuple" else (root.name,)
+        if isinstance(root.type, TupleType) and root.opcode != "tuple":
+            outputs = ()
         temporaries: list[int] = []
         steps: list[Use | Move] = []
         for instruction in body:
@@ -180,6 +182,18 @@ class Lowering:
                 and _is_row_major(body, instruction)
             ):
                 places[name] = places[instruction.operands[0]]
+            elif instruction.opcode == "get_tuple_element":
+                several = places[instruction.operands[0]]
+                assert isinstance(several, tuple)
+                places[name] = several[instruction.attributes["index"]]
+            elif isinstance(instruction.type, TupleType) and instruction.opcode != "tuple":
+                parts = [leaf.bytes for _, leaf in leaves(instruction.type)]
+                if instruction is root:
+                    places[name] = tuple(Result(number) for number in range(len(parts)))
+                else:
+                    places[name] = tuple(Temporary(len(temporaries) + number) for number in range(len(parts)))
+                    temporaries += parts
+                steps += self._placed(body, instruction, places)
             elif instruction.opcode != "tuple":
                 if name in outputs:
                     places[name] = Result(outputs.index(name))
@@ -188,19 +202,29 @@ class Lowering:
                     temporaries.append(instruction.tensor.bytes)
                 steps += self._placed(body, instruction, places)
         for number, name in enumerate(outputs):
-            if places[name] != Result(number):
-                steps.append(Move(places[name], Result(number), body[name].tensor.bytes))
+            found = places[name]
+            if found != Result(number):
+                assert not isinstance(found, tuple)
+                steps.append(Move(found, Result(number), body[name].tensor.bytes))
         return Lowered(tuple(steps), tuple(temporaries))
 
     def _placed(
-        self, body: Computation, instruction: Instruction, places: Mapping[str, Buffer]
+        self,
+        body: Computation,
+        instruction: Instruction,
+        places: Mapping[str, Buffer | tuple[Buffer, ...]],
     ) -> list[Use | Move]:
         lowered = self.lower(body, instruction)
 
         def place(buffer: Buffer) -> Buffer:
             if isinstance(buffer, Operand):
-                return places[instruction.operands[buffer.index]]
-            return places[instruction.name] if isinstance(buffer, Result) else buffer
+                found = places[instruction.operands[buffer.index]]
+                assert not isinstance(found, tuple)
+                return found
+            if not isinstance(buffer, Result):
+                return buffer
+            found = places[instruction.name]
+            return found[buffer.index] if isinstance(found, tuple) else found
 
         def moved(move: Move) -> Move:
             return Move(place(move.source), place(move.target), move.size)

@@ -19,6 +19,7 @@ from compiler.backends.cpu.program import KernelCall
 from compiler.frontend.mlir import parse_module
 from compiler.ir.semantics import OperationError
 from compiler.ir.types import F32, I8, Layout, TensorType
+from compiler.ops.checks import CheckFailed
 from compiler.reference import evaluate
 
 CustomCalls = dict[str, Callable[..., Any]]
@@ -136,10 +137,17 @@ def _raising(error: BaseException) -> CustomCalls:
 def test_mistakes_come_out_of_the_run_as_errors_and_nothing_is_printed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(BackendError, match="not today"):
+    with pytest.raises(BackendError, match=r"custom_call\S* \(custom_call\): not today"):
         _run(_CUSTOM, "custom_call", [_X], _raising(OperationError("not today")))
+    with pytest.raises(BackendError, match=r"\(custom_call\): ZeroDivisionError: no$"):
+        _run(_CUSTOM, "custom_call", [_X], _raising(ZeroDivisionError("no")))
     with pytest.raises(BackendError, match="mine"):
         _run(_CUSTOM, "custom_call", [_X])
+    for wrong in ((_X, np.zeros(1, np.int8)), (_X.astype(np.float64), np.zeros(3, np.int8)), (_X,)):
+        with pytest.raises(BackendError, match=r"was given for|were given for"):
+            _run(_CUSTOM, "custom_call", [_X], {"mine": lambda evaluation, x, wrong=wrong: wrong})
+    with pytest.raises(CheckFailed, match=r"\(custom_call\): differs"):
+        _run(_CUSTOM, "custom_call", [_X], _raising(CheckFailed("differs")))
     with pytest.raises(KeyboardInterrupt):
         _run(_CUSTOM, "custom_call", [_X], _raising(KeyboardInterrupt()))
     assert capfd.readouterr() == ("", "")
