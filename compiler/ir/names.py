@@ -41,7 +41,7 @@ class NameSource:
         return f"{opcode}.{number}.{serial}", undo
 
     def computation(self, base: str) -> tuple[str, Callable[[], None]]:
-        """`base` if no computation ever had that name, else `base.1`, `base.2`, …"""
+        """Gives `base` if no computation ever had that name, else `base.1`, `base.2` and so on."""
         before = self._serials.get(base, 0)
         name, serial = base, before
         while name in self._computations:
