@@ -36,7 +36,19 @@ PASSES: tuple[Pass, ...] = (
 ELEMENT_CHOICES = (F32, F64, BF16, I32, ELEMENTS["ui8"], I1)
 BINARY = {
     "float": ["add", "subtract", "multiply", "divide", "maximum", "minimum"],
-    "int": ["add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor", "shift_left"],
+    "int": [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "remainder",
+        "maximum",
+        "minimum",
+        "and",
+        "or",
+        "xor",
+        "shift_left",
+    ],
     "uint": ["add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor"],
     "bool": ["and", "or", "xor", "maximum", "minimum"],
 }
