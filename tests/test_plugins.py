@@ -69,7 +69,7 @@ def test_passes_options_and_custom_calls_of_a_plugin_take_part(tmp_path: Path, b
     ],
 )
 def test_a_broken_plugin_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(PluginError, match=".") as caught:
+    with pytest.raises(PluginError) as caught:
         optimise(parse(PROGRAM).module, CompileOptions(plugins=(plugin(tmp_path, text),)))
     assert message in str(caught.value) and "\n" not in str(caught.value)
 

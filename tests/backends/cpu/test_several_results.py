@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-
 from compiler.backends.cpu.lowered import Result
 from compiler.backends.cpu.lowering import Lowering, solo
 from compiler.backends.cpu.target import detect
