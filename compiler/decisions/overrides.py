@@ -142,7 +142,9 @@ def nearest(wanted: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 def write_atomically(path: str, text: str) -> None:
     """Writes a text file so that a reader sees the old or the new one, never a half."""
-    target = Path(path)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise OverrideError(f"{path}: is not a regular file")
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
