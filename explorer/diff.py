@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler.ir.program import Computation, Instruction, Module
 
 SAME, CHANGED, ADDED, REMOVED = " ", "~", "+", "-"
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(NamedTuple):
     """One instruction in both programs. `kind` is one of the four marks; a missing side is None."""
 
     kind: str

@@ -6,6 +6,7 @@ the screens share: the trace, the selected instruction, and the user's choices.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -112,6 +113,8 @@ class ExplorerApp(App[int]):
     def on_compile_finished(self, event: CompileFinished) -> None:
         """Draws the whole recording; an error is shown over it."""
         self.trace = event.recording.trace
+        # A recording is never garbage while it is on the screen, and looking through it takes longer than drawing.
+        gc.freeze()
         self._main.show_trace(self.trace)
         if self.trace.error and self.trace.error != "cancelled":
             self.push_screen(TextScreen("The compile ended early", self.trace.error))

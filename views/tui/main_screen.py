@@ -23,6 +23,7 @@ from views.tui.decision_text import decisions_text
 from views.tui.dialogs import HelpScreen, HistoryScreen, TextScreen
 from views.tui.inspector import Inspector
 from views.tui.messages import InstructionChosen, ScreenWanted, StageChosen
+from views.tui.prepared_rows import PreparedRows
 from views.tui.rows import Row, rows_of_diff, rows_of_module, rows_of_rewrite
 from views.tui.stage_list import StageList
 
@@ -73,6 +74,7 @@ class MainScreen(Screen[None]):
         self._provenance: Provenance | None = None
         self._chosen: tuple[str, str, bool] = ("", "", False)
         self._rows: dict[tuple[int, int, str], list[Row]] = {}
+        self._prepared = PreparedRows()
 
     def compose(self) -> ComposeResult:
         """Title, the two panels, the inspector, the search line, the keys."""
@@ -92,11 +94,16 @@ class MainScreen(Screen[None]):
         self.query_one(StageList).focus()
         self.set_title("", "reading the model …")
 
+    def on_unmount(self) -> None:
+        """Ends the thread that makes rows ahead."""
+        self._prepared.close()
+
     # ---- what others tell ------------------------------------------------------------------------------------------
 
     def show_trace(self, trace: Trace) -> None:
         """Takes a new state of the recording."""
         self.trace = trace
+        self._prepared.prepare(trace)
         if trace.finished:
             self._rows.clear()
         self._provenance = Provenance(trace) if trace.finished else None
@@ -198,7 +205,9 @@ class MainScreen(Screen[None]):
             remark = f"skipped: {stage.skipped}" if stage.skipped else "this stage changed nothing"
             more = [Row("n", f"{len(stage.decisions)} decisions: press d")] if stage.decisions else []
             return [Row("n", remark), *more]
-        return rows_of_diff(diff_modules(stage.before, stage.after), everything=self.mode == EVERYTHING)
+        if self.mode == EVERYTHING:
+            return rows_of_diff(diff_modules(stage.before, stage.after), everything=True)
+        return self._prepared.rows(stage)
 
     def _caption(self, stage: StageRecord) -> Text:
         text = Text(no_wrap=True, overflow="ellipsis")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from compiler.ir.hlo_text import format_instruction, shape_text
 from compiler.ir.location import source_line
@@ -22,8 +22,7 @@ CONTEXT = 2
 """Unchanged lines shown on each side of a change."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line of the panel. `kind` is a diff mark, or `h` for a heading, `g` for a gap, `n` for a note."""
 
     kind: str
