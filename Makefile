@@ -43,10 +43,10 @@ run: ## the explorer on a sample model, or on MODEL=...
 	$(PY) -m views.main $(MODEL)
 
 golden: ## writes the golden files anew; look at the difference before you commit it
-	$(PY) -m pytest -q tests/golden --update-golden
+	$(PY) -m pytest -q tests/views/tui --update-golden
 
 fuzz: ## generated programs against the reference interpreter, for SECONDS=60
 	XLA_EXPLORE_FUZZ_SECONDS=$(SECONDS) $(PY) -m pytest -q tests/fuzz
 
 bench: ## the tests that measure speed
-	$(PY) -m pytest -q -m bench
+	$(PY) -m pytest -q -s -m bench tests/bench
