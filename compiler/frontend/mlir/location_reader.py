@@ -51,7 +51,7 @@ class LocationReader(Cursor):
             self.expect(":")
             column = self.integer()
             if self.accept("to"):
-                while self.tokens[self.at] not in (")", ",", "]", "at"):
+                while self.tokens[self.at] not in (")", ",", "]", "at", ""):
                     self.take()
             return FileLocation(name, line, column)
         if self.accept("("):

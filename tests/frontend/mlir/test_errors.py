@@ -223,3 +223,8 @@ def test_what_is_quoted_over_lines_is_told_in_one():
     with pytest.raises(SourceError) as error:
         parse("func.func @main(%x: tensor<2xui64\n  }>) {\n  return\n}", "t.mlir")
     assert error.value.message == "unknown element type 'ui64 }'"
+
+
+def test_a_range_in_a_location_that_never_ends() -> None:
+    with pytest.raises(SourceError):
+        parse('#loc1 = loc("a.py":1:2 to :3:4', "x.mlir")
