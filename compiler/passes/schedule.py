@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 
-from compiler.analysis.values import ALIASES, CONTROL, leaves
+from compiler.analysis.values import ALIASES, leaves
 from compiler.decisions.log import Choice, Kind
 from compiler.ir.editor import Editor
 from compiler.ir.program import Computation, Instruction
 from compiler.ir.rewrite import Rule
 from compiler.passes.base import Option, PassContext
+from compiler.passes.fusion import run_computations
 
 ORDER = Kind("schedule", "The order in which a computation's instructions run", "program-order")
 REORDER = Rule("reorder", "any order with operands before users computes the same")
@@ -31,7 +32,7 @@ class Scheduler:
 
     def run(self, editor: Editor, context: PassContext) -> None:
         """Orders every computation that runs as it stands, and marks the module as scheduled."""
-        for name in _run_computations(editor):
+        for name in run_computations(editor):
             computation = editor.computation(name)
             orders = {label: make(computation) for label, make in ORDERS.items()}
             peaks = {label: peak_bytes(computation, order) for label, order in orders.items()}
@@ -44,20 +45,6 @@ class Scheduler:
                 with editor.rewrite(REORDER, name, computation.root) as edit:
                     edit.reorder(order)
         editor.set_module(is_scheduled=True)
-
-
-def _run_computations(editor: Editor) -> list[str]:
-    found: dict[str, None] = {}
-    stack = [editor.entry]
-    while stack:
-        name = stack.pop()
-        if name in found:
-            continue
-        found[name] = None
-        for instruction in editor.working(name).instructions.values():
-            if instruction.opcode in CONTROL:
-                stack.extend(instruction.called)
-    return list(found)
 
 
 def _bytes(instruction: Instruction) -> int:
