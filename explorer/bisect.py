@@ -17,7 +17,6 @@ from compiler.ir.program import Module
 from compiler.ir.replay import apply
 from compiler.ir.rewrite import Rewrite
 from compiler.options import CompileOptions
-from compiler.pass_manager import Restraint
 from compiler.plugins import Registry
 from explorer.case import BAD, GOOD, UNKNOWN, Case, Verdict, evaluate
 from explorer.trace import StageRecord, Trace
@@ -272,11 +271,6 @@ class Bisection:
 def _one_of(what: str, ids: Sequence[str]) -> str:
     shown = ", ".join(ids[:6]) + (", …" if len(ids) > 6 else "")
     return f"one of the {what} {shown} makes the result wrong; all but the last could not be judged"
-
-
-def restrained(options: CompileOptions, **changes: Any) -> CompileOptions:
-    """Options with a changed restraint."""
-    return replace(options, restraint=replace(options.restraint or Restraint(), **changes))
 
 
 def text(finding: Finding) -> str:

@@ -268,9 +268,7 @@ def _plan(plan: BufferPlan | None) -> Any:
     if plan is None:
         return None
     row = {
-        name: getattr(plan, name)
-        for name in plan.__dataclass_fields__
-        if name not in ("slots", "lifetimes", "copies")
+        name: getattr(plan, name) for name in plan.__dataclass_fields__ if name not in ("slots", "lifetimes")
     }
     row["slots"] = [[list(key), _slot(slot)] for key, slot in plan.slots.items()]
     row["lifetimes"] = [[e.values, _slot(e.slot), e.first, e.last, e.note] for e in plan.lifetimes]

@@ -66,8 +66,6 @@ class BufferPlan:
     live_bytes: tuple[int, ...] = ()
     """Temporary bytes live at each step."""
     strategy: str = ""
-    copies: tuple[tuple[int, Slot], ...] = ()
-    """Result leaves that must be copied out at the end, because they live in a parameter or constant or twice."""
 
     def slot(self, computation: str, instruction: str, path: tuple[int, ...] = ()) -> Slot:
         """The place of a value. Raises KeyError for values that have none (tuples, tokens)."""

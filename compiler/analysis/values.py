@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from compiler.analysis.plan import ValueKey
 from compiler.ir.program import Computation, Instruction, Module
-from compiler.ir.types import TensorType, TokenType, TupleType, Type
+from compiler.ir.types import TensorType, TupleType, Type
 
 CONTROL = frozenset({"while", "case", "if", "call"})
 ALIASES = frozenset({"tuple", "get_tuple_element", "bitcast", "optimization_barrier"})
@@ -30,14 +30,6 @@ def leaves(value_type: Type, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple
             yield from leaves(inner, (*path, index))
     elif isinstance(value_type, TensorType):
         yield path, value_type
-
-
-def leaf_type(value_type: Type, path: tuple[int, ...]) -> Type:
-    """The type at a path."""
-    for index in path:
-        assert isinstance(value_type, TupleType)
-        value_type = value_type.elements[index]
-    return value_type
 
 
 class Values:
@@ -143,8 +135,3 @@ def _through_barrier(instruction: Instruction, path: tuple[int, ...]) -> tuple[s
     if len(instruction.operands) == 1:
         return instruction.operands[0], path
     return instruction.operands[path[0]], path[1:]
-
-
-def has_buffer(value_type: Type) -> bool:
-    """False for tokens."""
-    return not isinstance(value_type, TokenType)

@@ -44,8 +44,6 @@ class DriverWriter:
         for part in parts:
             b.call("void", part, "ptr %table")
         self._open(b)
-        for index, slot in self.program.plan.copies:
-            self._copy(self._slot(slot), self._pointer(self.program.table.results + index), slot.size)
         b.ret()
         self._close()
         return assemble_module(self._functions, self._declarations)

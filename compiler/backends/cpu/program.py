@@ -59,7 +59,6 @@ class Program:
         calls: every place where one is called, in order of the schedule.
         embedded: constants inside fusions that need memory.
         scratch_bytes: size of the buffer for temporaries and the kernels' own scratch.
-        copies: result leaves to be copied at the end.
     """
 
     module: Module
